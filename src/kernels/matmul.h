@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float matrix products whose bits do not depend on blocking, row count or vector width.
+//
+// Every output has one accumulator; k ascends; each step is one fused multiply-add. So c[r, n] is the same whether its
+// row comes alone or with others, and whether k is cut into chunks (with `accumulate`) or not.                 (design
+// rule 2)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace estream {
+
+// c[r, n] (+)= sum_k a[r, k] * b[k, n] for n < 32: rows of activations against one decoded panel.
+//
+//   a           [rows, k] f32, rows a_stride floats apart
+//   b           [k, 32] f32 (DecodePanelF32); best aligned to 64
+//   c           [rows, 32] f32, rows c_stride floats apart; not aliased with a or b
+//   accumulate  the sum continues from c; otherwise it starts from zero and c may hold anything
+//
+// Cost: no allocation; best when b (128 * k bytes) stays in the L1 cache: k of 64 to 256.
+void MatMulPanel(const float* a, size_t a_stride, uint32_t rows, const float* b, size_t k, float* c, size_t c_stride,
+                 bool accumulate);
+
+// c[r, j] (+)= sum_k a[r, k] * b[k, j] for j < n: the same for any width that is a multiple of 16.
+//
+//   b           [k, n] f32, rows b_stride floats apart
+//   c           [rows, n] f32, rows c_stride floats apart
+//
+// Pre: n is a multiple of 16.
+void MatMul(const float* a, size_t a_stride, uint32_t rows, const float* b, size_t b_stride, size_t n, size_t k,
+            float* c, size_t c_stride, bool accumulate);
+
+}  // namespace estream
