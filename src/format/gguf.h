@@ -2,8 +2,9 @@
 // Reading GGUF v2 and v3: metadata and the tensor table of one file or of a split set, fully checked at open.
 //
 // Layout (GGUF specification): magic "GGUF", u32 version, u64 tensor count, u64 metadata count; metadata pairs (string
-// key, u32 value type, value); tensor infos (name, u32 dimensions, u64 each, fastest first, u32 type, u64 offset); padding
-// to general.alignment (default 32); tensor data. Strings are u64 length and bytes. Everything is little-endian.
+// key, u32 value type, value); tensor infos (name, u32 dimensions, u64 each, fastest first, u32 type, u64 offset);
+// padding to general.alignment (default 32); tensor data. Strings are u64 length and bytes. Everything is
+// little-endian.
 //
 // Invariants after Open: no key and no tensor name occurs twice; every tensor's bytes lie inside its file, aligned, and
 // overlap no other tensor; dimensions are 1..4, none zero, no product wraps.
@@ -25,8 +26,19 @@
 namespace estream {
 
 enum class GgufValueType : uint32_t {
-  kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9,
-  kU64 = 10, kI64 = 11, kF64 = 12,
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
 };
 const char* GgufValueTypeName(GgufValueType type);
 
@@ -38,7 +50,8 @@ class GgufValue {
   GgufValueType element_type() const { return element_type_; }  // arrays only
   uint64_t count() const { return count_; }                     // array elements; 1 for scalars
 
-  // Scalar conversions; nothing when the type does not fit. AsUint takes every unsigned type and non-negative signed ones.
+  // Scalar conversions; nothing when the type does not fit. AsUint takes every unsigned type and non-negative signed
+  // ones.
   std::optional<uint64_t> AsUint() const;
   std::optional<int64_t> AsInt() const;
   std::optional<double> AsFloat() const;  // f32 and f64 only
@@ -52,7 +65,7 @@ class GgufValue {
   // All strings of an array of strings, as views into this value; nothing when it is not one. O(count).
   std::optional<std::vector<std::string_view>> Strings() const;
 
-  // Wire bytes (for an array: of its elements, without element type and count).
+  // Wire bytes (of a string: with its length; of an array: of its elements, without element type and count).
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
@@ -122,7 +135,12 @@ class Gguf {
 
  private:
   friend class GgufParser;
-  std::string path_;
+  // Opens all `count` files of the set that `given` is one of.
+  static Result<Gguf> OpenSplitSet(const Gguf& given, uint32_t count);
+  // Adds the tensors of the next shard.
+  Status Join(Gguf shard);
+
+  std::string path_;  // of a split set: its first file's
   uint32_t version_ = 0;
   uint64_t alignment_ = 32;
   std::vector<std::pair<std::string, GgufValue>> metadata_;
