@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who brings experts to the device and when they run; the forward pass only says which layer and which routes.  (§3.4)
+#pragma once
+
+#include <cstdint>
+
+#include "device/device.h"
+#include "estream/status.h"
+
+namespace estream {
+
+// One sparse layer of one request, ready to run: routes sorted by expert (pack order), then by token.
+struct ExpertWork {
+  uint32_t layer = 0;        // counts sparse layers
+  uint32_t tokens = 0;       // rows of x and y
+  uint32_t route_count = 0;
+  const Route* host_routes = nullptr;  // the same routes as `routes`, for the host
+  BufferRef routes;
+  BufferRef x;
+  BufferRef y;
+};
+
+class ExpertStream {
+ public:
+  virtual ~ExpertStream() = default;
+
+  // Says that the non-expert work of `layer` begins: loading may start before its routes are known.
+  virtual void Begin(uint32_t layer) = 0;
+
+  // Runs all routes of a layer, experts in pack order: y[t] += α F_e(x[t]).                                      (eq. 2)
+  // Threads: the request thread; returns when the last call is submitted (complete on in-order devices after Wait).
+  // Errors:  Io or Corrupt when an expert could not be read, Device when it could not run.
+  virtual Status Run(const ExpertWork& work) = 0;
+};
+
+}  // namespace estream
