@@ -25,9 +25,9 @@ HWY_INLINE V FusedMulAdd([[maybe_unused]] D d, V a, V b, V c) {
   return hwy::HWY_NAMESPACE::MulAdd(a, b, c);
 #else
   namespace hn = hwy::HWY_NAMESPACE;
-  HWY_ALIGN float x[HWY_MAX_LANES_D(D)];
-  HWY_ALIGN float y[HWY_MAX_LANES_D(D)];
-  HWY_ALIGN float z[HWY_MAX_LANES_D(D)];
+  HWY_ALIGN float x[hn::MaxLanes(D())];
+  HWY_ALIGN float y[hn::MaxLanes(D())];
+  HWY_ALIGN float z[hn::MaxLanes(D())];
   hn::Store(a, d, x);
   hn::Store(b, d, y);
   hn::Store(c, d, z);

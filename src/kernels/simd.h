@@ -6,7 +6,12 @@
 // under HWY_ONCE picks the target by HWY_DYNAMIC_DISPATCH.
 #pragma once
 
+#ifdef HWY_DISABLED_TARGETS
+#error "include kernels/simd.h before any header of Highway"
+#endif
+
 // AVX2 (with FMA), AVX-512, AVX-512 with VNNI (only where a file defines HWY_WANT_AVX3_DL), NEON, and one portable
 // fall-back. SSE, SVE and the rest would cost build time for machines that the first five already serve.
-#define HWY_DISABLED_TARGETS \
-  (~(HWY_AVX3_DL | HWY_AVX3 | HWY_AVX2 | HWY_NEON | HWY_NEON_WITHOUT_AES | HWY_EMU128 | HWY_SCALAR))
+#define HWY_DISABLED_TARGETS (~(HWY_AVX3_DL | HWY_AVX3 | HWY_AVX2 | HWY_NEON | HWY_EMU128 | HWY_SCALAR))
+
+#include "hwy/targets.h"
