@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts the parts together: records onto the device, graphs built once, a forward pass per request.
+#include "estream/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "base/ledger.h"
+#include "base/macros.h"
+#include "device/device.h"
+#include "engine/model_file.h"
+#include "model/prefill.h"
+#include "pack/gguf_records.h"
+#include "pipeline/resident_experts.h"
+
+namespace estream {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+
+class EngineImpl : public Engine {
+ public:
+  explicit EngineImpl(std::shared_ptr<const ModelFile> model) : model_(std::move(model)) {}
+
+  Status Init(const EngineOptions& options);
+
+  const Model& model() const override { return *model_; }
+  std::string device_description() const override { return device_->traits().description; }
+  uint32_t max_tokens() const override { return max_tokens_; }
+  Result<PrefillReport> Prefill(const PrefillRequest& request, const LogitsSink& sink) override;
+  std::vector<MemoryUse> memory() const override;
+
+ private:
+  Status CheckTokens(std::span<const int32_t> tokens) const;
+  Status CheckRows(std::span<const uint32_t> rows, size_t tokens) const;
+  Result<std::unique_ptr<ExpertStream>> LoadResidentExperts(const Capacity& capacity);
+
+  // Order matters: what is declared later uses what is declared earlier.
+  const std::shared_ptr<const ModelFile> model_;
+  MemoryLedger ledger_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<RecordSource> source_;
+  GraphSet graphs_;
+  BlockWeights blocks_;
+  std::unique_ptr<ExpertStream> experts_;
+  std::unique_ptr<estream::Prefill> prefill_;
+  uint32_t max_tokens_ = 0;
+};
+
+Status EngineImpl::Init(const EngineOptions& options) {
+  const ModelPlan& plan = model_->plan();
+  max_tokens_ = options.max_tokens == 0 ? plan.context : options.max_tokens;
+  if (max_tokens_ > plan.context) {
+    return Status::InvalidArgument(fmt::format("{}: {} tokens asked for, the model's context is {}", model_->info().path,
+                                               max_tokens_, plan.context));
+  }
+  ES_ASSIGN_OR_RETURN(device_, MakeDevice({options.device, options.threads, &ledger_}));
+  source_ = MakeGgufRecords(model_->file(), plan);
+  const Capacity capacity{max_tokens_, std::min(max_tokens_, 512u) * plan.top_k};
+  ES_ASSIGN_OR_RETURN(graphs_, GraphSet::Build(plan, capacity, device_.get()));
+  ES_ASSIGN_OR_RETURN(blocks_, LoadBlocks(plan, source_.get(), device_.get()));
+  ES_ASSIGN_OR_RETURN(experts_, LoadResidentExperts(capacity));
+  ES_ASSIGN_OR_RETURN(prefill_, Prefill::Create(plan, graphs_, blocks_, experts_.get(), source_.get(), device_.get(),
+                                                max_tokens_));
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<ExpertStream>> EngineImpl::LoadResidentExperts(const Capacity& capacity) {
+  const ModelPlan& plan = model_->plan();
+  ES_ASSIGN_OR_RETURN(const std::vector<BufferRef> arenas, LoadExperts(plan, source_.get(), device_.get()));
+  ES_ASSIGN_OR_RETURN(const DeviceBuffer placement, device_->Allocate(plan.experts * sizeof(int32_t), "placement"));
+  std::iota(placement.as<int32_t>(), placement.as<int32_t>() + plan.experts, 0);
+  std::vector<ResidentLayer> layers;
+  for (size_t l = 0; l < arenas.size(); ++l) layers.push_back({graphs_.layers[l].experts, arenas[l]});
+  return MakeResidentExperts(device_.get(), std::move(layers),
+                             {plan.experts, plan.expert_stride, capacity.routes, placement.ref()});
+}
+
+Status EngineImpl::CheckTokens(std::span<const int32_t> tokens) const {
+  if (tokens.empty()) return Status::InvalidArgument("the prompt has no tokens");
+  if (tokens.size() > max_tokens_) {
+    return Status::InvalidArgument(
+        max_tokens_ == model_->plan().context
+            ? fmt::format("the prompt has {} tokens, the model's context is {}", tokens.size(), max_tokens_)
+            : fmt::format("the prompt has {} tokens, the engine was opened for {}", tokens.size(), max_tokens_));
+  }
+  for (const int32_t t : tokens) {
+    if (t < 0 || static_cast<uint32_t>(t) >= model_->plan().vocabulary) {
+      return Status::InvalidArgument(
+          fmt::format("token {} is outside the vocabulary of {} entries", t, model_->plan().vocabulary));
+    }
+  }
+  return Status::Ok();
+}
+
+Status EngineImpl::CheckRows(std::span<const uint32_t> rows, size_t tokens) const {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] >= tokens) return Status::InvalidArgument(fmt::format("row {} of a prompt of {} tokens", rows[i], tokens));
+    if (i > 0 && rows[i] <= rows[i - 1]) return Status::InvalidArgument("rows must ascend without repeats");
+  }
+  return Status::Ok();
+}
+
+Result<PrefillReport> EngineImpl::Prefill(const PrefillRequest& request, const LogitsSink& sink) {
+  ES_RETURN_IF_ERROR(CheckTokens(request.tokens));
+  ES_RETURN_IF_ERROR(CheckRows(request.rows, request.tokens.size()));
+  const auto last = static_cast<uint32_t>(request.tokens.size() - 1);
+  const std::span<const uint32_t> rows = request.rows.empty() ? std::span(&last, 1) : request.rows;
+
+  const Clock::time_point start = Clock::now();
+  ES_ASSIGN_OR_RETURN(const PrefillCounts counts, prefill_->Run(request.tokens, rows, sink));
+  PrefillReport report;
+  report.tokens = last + 1;
+  report.ttft_s = Seconds(start, counts.first_logits);
+  report.total_s = Seconds(start, Clock::now());
+  report.routes = counts.routes;
+  report.active_experts = counts.active_experts;
+  return report;
+}
+
+std::vector<MemoryUse> EngineImpl::memory() const {
+  std::vector<MemoryUse> uses;
+  for (const MemoryLedger::Entry& e : ledger_.Entries()) uses.push_back({e.name, e.bytes});
+  std::stable_sort(uses.begin(), uses.end(), [](const MemoryUse& a, const MemoryUse& b) { return a.bytes > b.bytes; });
+  return uses;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::Open(std::shared_ptr<const Model> model, const EngineOptions& options) {
+  auto file = std::dynamic_pointer_cast<const ModelFile>(model);
+  if (file == nullptr) return Status::InvalidArgument("the model was not opened by Model::Open");
+  auto engine = std::make_unique<EngineImpl>(std::move(file));
+  ES_RETURN_IF_ERROR(engine->Init(options));
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace estream
