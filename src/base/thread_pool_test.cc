@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A parallel loop does what the serial loop does, again and again.
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+namespace estream {
+namespace {
+
+TEST(ThreadPool, EveryItemRunsExactlyOnce) {
+  for (const uint32_t threads : {1u, 2u, 3u, 8u}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const uint64_t items : {0u, 1u, 2u, 31u, 1000u}) {
+      std::vector<std::atomic<uint32_t>> seen(items);
+      pool.Run(items, [&](uint32_t thread, uint64_t item) {
+        EXPECT_LT(thread, threads);
+        seen[item].fetch_add(1);
+      });
+      for (const auto& s : seen) ASSERT_EQ(s.load(), 1u);
+    }
+  }
+}
+
+TEST(ThreadPool, WritesOfOneLoopAreSeenByTheNext) {
+  ThreadPool pool(4);
+  std::vector<uint64_t> values(64, 0);
+  for (int round = 0; round < 2000; ++round) {
+    // Each item reads what another thread may have written a round before.
+    pool.Run(values.size(), [&](uint32_t, uint64_t i) { ++values[(i + static_cast<uint64_t>(round)) % values.size()]; });
+  }
+  for (const uint64_t v : values) EXPECT_EQ(v, 2000u);
+}
+
+TEST(ThreadPool, StartsAndStopsWithoutWork) {
+  for (int i = 0; i < 50; ++i) ThreadPool pool(3);
+}
+
+TEST(UsableProcessors, IsAtLeastOne) { EXPECT_GE(UsableProcessors(), 1u); }
+
+}  // namespace
+}  // namespace estream

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every device against the stored float64 results of every small model: logits, experts, log-sum-exp, layer outputs.
+#include "tests/oracle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "tests/model_rig.h"
+
+namespace estream {
+namespace {
+
+// Float activations in any order of summation stay within this of exact ones; another engine's f32 path stays under
+// 2.5e-4 on the same models.
+constexpr double kLogitTolerance = 1e-3;
+
+using testing::LoadOracle;
+using testing::MakeRig;
+using testing::OracleModelPath;
+using testing::OraclePrompt;
+
+const char* const kModels[] = {"olmoe-m-q4_0", "olmoe-t-q4_0", "olmoe-t-q8_0", "olmoe-t-f16",
+                               "olmoe-t-bf16", "olmoe-t-f32",  "olmoe-s-stock_q4_0", "olmoe-k-q4_k_m"};
+
+// Keeps what a pass chose and the first and last rows after every layer.
+class Recorder : public PrefillObserver {
+ public:
+  explicit Recorder(uint32_t hidden) : hidden_(hidden) {}
+  void OnRoutes(uint32_t, std::span<const Route> routes) override { routes_.emplace_back(routes.begin(), routes.end()); }
+  void OnLayer(uint32_t, std::span<const float> residual) override {
+    ends_.insert(ends_.end(), residual.begin(), residual.begin() + hidden_);
+    ends_.insert(ends_.end(), residual.end() - hidden_, residual.end());
+  }
+
+  const std::vector<std::vector<Route>>& routes() const { return routes_; }
+  const std::vector<float>& ends() const { return ends_; }
+
+ private:
+  const uint32_t hidden_;
+  std::vector<std::vector<Route>> routes_;
+  std::vector<float> ends_;  // [layers, 2, hidden]
+};
+
+double LogSumExp(std::span<const float> logits) {
+  const double max = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(x - max);
+  return max + std::log(sum);
+}
+
+double WorstDifference(std::span<const float> got, std::span<const float> want) {
+  EXPECT_EQ(got.size(), want.size());
+  double worst = 0;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    const double d = std::abs(double{got[i]} - double{want[i]});
+    worst = std::isnan(d) ? INFINITY : std::max(worst, d);
+  }
+  return worst;
+}
+
+// All rows' logits of a prompt, [tokens, vocabulary].
+std::vector<float> AllLogits(testing::ModelRig& rig, const std::vector<int32_t>& tokens, PrefillObserver* observer) {
+  std::vector<uint32_t> rows(tokens.size());
+  std::iota(rows.begin(), rows.end(), 0u);
+  std::vector<float> all;
+  const auto counts = rig.prefill->Run(
+      tokens, rows,
+      [&](uint32_t, std::span<const float> logits) {
+        all.insert(all.end(), logits.begin(), logits.end());
+        return Status::Ok();
+      },
+      observer);
+  EXPECT_TRUE(counts.ok()) << counts.status().message();
+  return all;
+}
+
+// Layer by layer first: the first line that fails names the place of the fault.
+void CheckPrompt(const ModelPlan& plan, const OraclePrompt& want, const Recorder& seen, std::span<const float> logits) {
+  const std::vector<int32_t> tokens = want.tokens();
+  const uint64_t layers = plan.layers.size();
+  const auto& layer_out = want.arrays.at("layer_out").f32;
+  ASSERT_EQ(seen.ends().size(), layer_out.size());
+  for (uint64_t l = 0; l < layers; ++l) {
+    const uint64_t n = 2 * plan.hidden;
+    // Residuals grow to some tens in these models and logits are about as large.
+    EXPECT_LE(WorstDifference({seen.ends().data() + l * n, n}, {layer_out.data() + l * n, n}), kLogitTolerance)
+        << "residual after layer " << l;
+  }
+  const auto& experts = want.arrays.at("experts").ints;
+  const auto& weights = want.arrays.at("weights").f32;
+  for (uint64_t t = 0; t < tokens.size(); ++t) {
+    for (uint64_t l = 0; l < layers; ++l) {
+      for (uint64_t i = 0; i < plan.top_k; ++i) {
+        const Route& route = seen.routes()[l][t * plan.top_k + i];
+        const uint64_t at = (t * layers + l) * plan.top_k + i;
+        ASSERT_EQ(route.expert, experts[at]) << "token " << t << ", layer " << l << ", choice " << i;
+        ASSERT_NEAR(route.weight, weights[at], 1e-4) << "token " << t << ", layer " << l << ", choice " << i;
+      }
+    }
+  }
+  const std::vector<uint32_t> rows = want.rows();
+  const auto& exact = want.arrays.at("exact").f32;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_LE(WorstDifference(logits.subspan(uint64_t{rows[i]} * plan.vocabulary, plan.vocabulary),
+                              {exact.data() + i * plan.vocabulary, plan.vocabulary}),
+              kLogitTolerance)
+        << "logits of row " << rows[i];
+  }
+  const auto& lse = want.arrays.at("lse").f32;
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    EXPECT_NEAR(LogSumExp(logits.subspan(t * plan.vocabulary, plan.vocabulary)), lse[t], kLogitTolerance) << "row " << t;
+  }
+}
+
+class OracleTest : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(OracleTest, EveryPromptMatchesExactResults) {
+  const auto [model, device] = GetParam();
+  auto rig = MakeRig(OracleModelPath(model), device, 2, 300);
+  ASSERT_TRUE(rig.ok()) << rig.status().message();
+  for (const auto& [name, want] : LoadOracle(model)) {
+    SCOPED_TRACE(name);
+    Recorder seen((*rig)->plan->hidden);
+    const std::vector<float> logits = AllLogits(**rig, want.tokens(), &seen);
+    CheckPrompt(*(*rig)->plan, want, seen, logits);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, OracleTest,
+                         ::testing::Combine(::testing::ValuesIn(kModels), ::testing::Values("reference", "cpu")),
+                         [](const auto& info) {
+                           std::string name = std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Bits are a function of the pack, the numerics and the tokens: not of threads, chunks of routes, or rows asked for.
+TEST(PrefillBits, DoNotDependOnThreadsChunksOrRowsAskedFor) {
+  for (const char* model : {"olmoe-m-q4_0", "olmoe-s-stock_q4_0", "olmoe-k-q4_k_m"}) {
+    SCOPED_TRACE(model);
+    const std::vector<int32_t> tokens = LoadOracle(model).at("p64").tokens();
+    auto base_rig = MakeRig(OracleModelPath(model), "cpu", 1, 300);
+    ASSERT_TRUE(base_rig.ok()) << base_rig.status().message();
+    const std::vector<float> base = AllLogits(**base_rig, tokens, nullptr);
+    const uint64_t vocabulary = (*base_rig)->plan->vocabulary;
+
+    for (const auto& [threads, routes] : {std::pair{2u, 256u}, {3u, 7u}, {1u, 1u}}) {
+      auto rig = MakeRig(OracleModelPath(model), "cpu", threads, 64, routes);
+      ASSERT_TRUE(rig.ok()) << rig.status().message();
+      EXPECT_EQ(AllLogits(**rig, tokens, nullptr), base) << threads << " threads, calls of " << routes << " routes";
+    }
+    for (const std::vector<uint32_t>& rows : {std::vector<uint32_t>{63}, {0}, {0, 1, 31, 62}}) {
+      size_t asked = 0;
+      const auto counts = (*base_rig)->prefill->Run(tokens, rows, [&](uint32_t row, std::span<const float> logits) {
+        EXPECT_EQ(row, rows[asked++]);
+        EXPECT_TRUE(std::equal(logits.begin(), logits.end(), base.begin() + static_cast<int64_t>(row * vocabulary)));
+        return Status::Ok();
+      });
+      EXPECT_TRUE(counts.ok()) << counts.status().message();
+      EXPECT_EQ(asked, rows.size());
+    }
+    // A prefix gives the same rows: causality, and independence of length.
+    const std::vector<int32_t> prefix(tokens.begin(), tokens.begin() + 33);
+    const std::vector<float> shorter = AllLogits(**base_rig, prefix, nullptr);
+    EXPECT_TRUE(std::equal(shorter.begin(), shorter.end(), base.begin()));
+  }
+}
+
+TEST(Prefill, ASinkThatFailsEndsThePassAndTheNextOneWorks) {
+  auto rig = MakeRig(OracleModelPath("olmoe-m-q4_0"), "cpu", 1, 16);
+  ASSERT_TRUE(rig.ok()) << rig.status().message();
+  const std::vector<int32_t> tokens = {5, 6, 7};
+  const std::vector<uint32_t> rows = {2};
+  const auto failed = (*rig)->prefill->Run(tokens, rows, [](uint32_t, std::span<const float>) {
+    return Status::Io("disk full");
+  });
+  EXPECT_EQ(failed.status().message(), "disk full");
+  EXPECT_EQ(AllLogits(**rig, tokens, nullptr).size(), 3 * (*rig)->plan->vocabulary);
+}
+
+TEST(GraphSet, OneExpertGraphServesAllLayersOfAShapeClass) {
+  auto rig = MakeRig(OracleModelPath("olmoe-t-q4_0"), "reference", 1, 8);
+  ASSERT_TRUE(rig.ok()) << rig.status().message();
+  EXPECT_EQ((*rig)->plan->expert_classes.size(), 1u);
+  EXPECT_EQ((*rig)->graphs.built, 6u) << "embedding, attention, router, experts, norm, head";
+  // A Q4_K_M file mixes Q4_K and Q6_K down matrices: two classes.
+  auto mixed = MakeRig(OracleModelPath("olmoe-k-q4_k_m"), "reference", 1, 8);
+  ASSERT_TRUE(mixed.ok()) << mixed.status().message();
+  EXPECT_EQ((*mixed)->plan->expert_classes.size(), 2u);
+}
+
+}  // namespace
+}  // namespace estream
