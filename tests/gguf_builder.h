@@ -75,6 +75,12 @@ class GgufBuilder {
     return *this;
   }
 
+  // More bytes behind the tensors, as they stand.
+  GgufBuilder& Data(std::string_view data) {
+    data_ += data;
+    return *this;
+  }
+
   std::string Build(uint32_t version = 3) const {
     std::string file = "GGUF" + WireNumber(version) + WireNumber(tensor_count_) + WireNumber(pair_count_);
     file += metadata_ + tensors_;

@@ -110,8 +110,12 @@ Result<Gguf> Gguf::OpenSplitSet(const Gguf& given, uint32_t count) {
       ES_RETURN_IF_ERROR(whole.Join(std::move(shard)));
     }
   }
-  const uint64_t tensors = whole.tensors_.size();
-  ES_RETURN_IF_ERROR(whole.UintOr("split.tensors.count", tensors, tensors, tensors).status());
+  ES_ASSIGN_OR_RETURN(const uint64_t claimed,
+                      whole.UintOr("split.tensors.count", whole.tensors_.size(), 0, UINT64_MAX));
+  if (claimed != whole.tensors_.size()) {
+    return Status::Corrupt(fmt::format("{}: the set says it has {} tensors, its {} shards hold {}",
+                                       ShownPath(whole.path_), claimed, count, whole.tensors_.size()));
+  }
   return whole;
 }
 
@@ -155,8 +159,9 @@ Result<uint64_t> Gguf::Uint(std::string_view key, uint64_t min, uint64_t max) co
   if (value == nullptr) return Missing(*this, key);
   const auto number = value->AsUint();
   if (number && *number >= min && *number <= max) return *number;
-  const std::string range = min == max ? std::to_string(min) : fmt::format("in {}..{}", min, max);
-  return Unexpected(*this, key, *value, fmt::format("an unsigned integer {}", range));
+  return Unexpected(*this, key, *value,
+                    min == max ? fmt::format("the unsigned integer {}", min)
+                               : fmt::format("an unsigned integer in {}..{}", min, max));
 }
 
 Result<uint64_t> Gguf::UintOr(std::string_view key, uint64_t absent, uint64_t min, uint64_t max) const {

@@ -213,7 +213,8 @@ Status GgufParser::MeasureTensor(GgufTensor* tensor) const {
     return cursor_.Corrupt(fmt::format("has rows of {} values, {} needs a multiple of {}", tensor->cols(), type->name,
                                        type->block_elements));
   }
-  std::optional<uint64_t> values = 1, bytes = tensor->cols() / type->block_elements * type->block_bytes;
+  std::optional<uint64_t> values = 1;
+  auto bytes = CheckedMul(tensor->cols() / type->block_elements, type->block_bytes);
   for (int d = 0; d < 4 && values; ++d) values = CheckedMul(*values, tensor->dims[d]);
   for (int d = 1; d < 4 && bytes; ++d) bytes = CheckedMul(*bytes, tensor->dims[d]);
   if (!values || !bytes) return cursor_.Corrupt("has dimensions whose product does not fit 64 bits");
