@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From GGUF blocks to panels: each row's 32 elements are read as plain integers, then laid into the planes.
+// From GGUF blocks to panels: four elements at a time, as the bytes of a word, from a row into the planes.
+//
+// Tile after tile, all rows of each: a tile's planes stay in the first-level cache while its rows are laid in.
 #include <algorithm>
 #include <cstring>
 
@@ -12,190 +14,185 @@
 namespace estream {
 namespace {
 
-// 32 elements of one row, unpacked; fields a format does not have stay zero.
+constexpr uint32_t kWords = kTileElements / 4;
+constexpr uint32_t kLowNibbles = 0x0F0F0F0F;
+constexpr uint32_t kLowPairs = 0x03030303;
+constexpr uint32_t kLowBits = 0x01010101;
+
+// 32 elements of a row: byte i of word w is element 4w + i, as 4, 5 or 6 bits or int8.
 struct RowOfTile {
-  uint8_t q[kTileElements] = {};  // 4, 5 or 6 bits, or int8 as its byte
-  uint16_t scale_half = 0;        // d
-  uint16_t min_half = 0;          // m
-  uint8_t scale_byte[2] = {};     // sc; Q6_K: one per 16 elements
-  uint8_t min_byte = 0;           // mn
+  uint32_t word[kWords];
 };
 
-uint8_t Byte(const std::byte* p) { return static_cast<uint8_t>(*p); }
+uint32_t Word(const std::byte* p) { return LoadLe<uint32_t>(p); }
+
+// Bit i of `bits`, 0 <= i < 4, into bit 4 of byte i.
+uint32_t SpreadToBit4(uint32_t bits) { return ((bits * 0x00204081u) & kLowBits) << 4; }
 
 // Blocks of 32: elements 0-15 are the low nibbles of 16 bytes, 16-31 the high ones.
 void ReadNibbles32(const std::byte* src, RowOfTile* t) {
-  for (uint32_t i = 0; i < 16; ++i) {
-    t->q[i] = Byte(src + i) & 15;
-    t->q[16 + i] = Byte(src + i) >> 4;
+  for (uint32_t w = 0; w < 4; ++w) {
+    t->word[w] = Word(src + 4 * w) & kLowNibbles;
+    t->word[4 + w] = (Word(src + 4 * w) >> 4) & kLowNibbles;
   }
 }
 
 void AddHighBits32(const std::byte* src, RowOfTile* t) {
-  const auto high = LoadLe<uint32_t>(src);
-  for (uint32_t i = 0; i < kTileElements; ++i) t->q[i] |= static_cast<uint8_t>(((high >> i) & 1) << 4);
+  const uint32_t high = Word(src);
+  for (uint32_t w = 0; w < kWords; ++w) t->word[w] |= SpreadToBit4((high >> (4 * w)) & 15);
 }
 
-// Sub-block `sub` of a Q4_K or Q5_K block: 6-bit scale and min, nibbles at `nibbles`.
-void ReadSubBlock(const std::byte* block, const std::byte* nibbles, uint32_t sub, RowOfTile* t) {
-  const SixBitScales scales = UnpackSixBitScales(block + 4);
-  t->scale_byte[0] = scales.scale[sub];
-  t->min_byte = scales.min[sub];
+// Sub-block `sub` of a Q4_K or Q5_K block whose nibbles begin at `nibbles`.
+void ReadSubBlock(const std::byte* nibbles, uint32_t sub, RowOfTile* t) {
+  const std::byte* src = nibbles + sub / 2 * 32;
   const uint32_t shift = sub % 2 * 4;
-  for (uint32_t i = 0; i < kTileElements; ++i) t->q[i] = (Byte(nibbles + sub / 2 * 32 + i) >> shift) & 15;
+  for (uint32_t w = 0; w < kWords; ++w) t->word[w] = (Word(src + 4 * w) >> shift) & kLowNibbles;
 }
 
-// Run `run` of 32 elements of a Q6_K block: 128 bytes of nibbles, 64 of bit pairs, 16 int8 scales.
+// Run `run` of 32 elements of a Q6_K block: 128 bytes of nibbles, then 64 of bit pairs.
 void ReadQ6K(const std::byte* block, uint32_t run, RowOfTile* t) {
   const uint32_t half = run / 4, r = run % 4;
   const std::byte* low = block + half * 64 + r % 2 * 32;
   const std::byte* high = block + 128 + half * 32;
-  for (uint32_t i = 0; i < kTileElements; ++i) {
-    const uint32_t nibble = (Byte(low + i) >> (r / 2 * 4)) & 15;
-    const uint32_t pair = (Byte(high + i) >> (2 * r)) & 3;
-    t->q[i] = static_cast<uint8_t>(nibble | (pair << 4));
+  for (uint32_t w = 0; w < kWords; ++w) {
+    const uint32_t nibbles = (Word(low + 4 * w) >> (r / 2 * 4)) & kLowNibbles;
+    t->word[w] = nibbles | (((Word(high + 4 * w) >> (2 * r)) & kLowPairs) << 4);
   }
-  t->scale_byte[0] = Byte(block + 192 + 2 * run);
-  t->scale_byte[1] = Byte(block + 193 + 2 * run);
 }
 
-// `block` is the block that holds the tile; `sub` counts tiles inside it.
-RowOfTile ReadTile(WeightFormat format, const std::byte* block, uint32_t sub) {
+// Elements of tile `sub` of `block`.
+template <WeightFormat kFormat>
+RowOfTile ReadTile(const std::byte* block, uint32_t sub) {
   RowOfTile t;
-  switch (format) {
-    case WeightFormat::kQ4_0:
-      t.scale_half = LoadLe<uint16_t>(block);
-      ReadNibbles32(block + 2, &t);
-      break;
-    case WeightFormat::kQ4_1:
-      t.scale_half = LoadLe<uint16_t>(block);
-      t.min_half = LoadLe<uint16_t>(block + 2);
-      ReadNibbles32(block + 4, &t);
-      break;
-    case WeightFormat::kQ5_0:
-      t.scale_half = LoadLe<uint16_t>(block);
-      ReadNibbles32(block + 6, &t);
-      AddHighBits32(block + 2, &t);
-      break;
-    case WeightFormat::kQ5_1:
-      t.scale_half = LoadLe<uint16_t>(block);
-      t.min_half = LoadLe<uint16_t>(block + 2);
-      ReadNibbles32(block + 8, &t);
-      AddHighBits32(block + 4, &t);
-      break;
-    case WeightFormat::kQ8_0:
-      t.scale_half = LoadLe<uint16_t>(block);
-      std::memcpy(t.q, block + 2, kTileElements);
-      break;
-    case WeightFormat::kQ4_K:
-      ReadSubBlock(block, block + 16, sub, &t);
-      break;
-    case WeightFormat::kQ5_K:
-      ReadSubBlock(block, block + 48, sub, &t);
-      for (uint32_t i = 0; i < kTileElements; ++i) {
-        t.q[i] |= static_cast<uint8_t>(((Byte(block + 16 + i) >> sub) & 1) << 4);
-      }
-      break;
-    case WeightFormat::kQ6_K:
-      ReadQ6K(block, sub, &t);
-      break;
-    case WeightFormat::kF32:
-    case WeightFormat::kF16:
-    case WeightFormat::kBF16:
-      break;  // not made of blocks; see EncodeFloats
+  if constexpr (kFormat == WeightFormat::kQ4_0) ReadNibbles32(block + 2, &t);
+  if constexpr (kFormat == WeightFormat::kQ4_1) ReadNibbles32(block + 4, &t);
+  if constexpr (kFormat == WeightFormat::kQ5_0) {
+    ReadNibbles32(block + 6, &t);
+    AddHighBits32(block + 2, &t);
   }
+  if constexpr (kFormat == WeightFormat::kQ5_1) {
+    ReadNibbles32(block + 8, &t);
+    AddHighBits32(block + 4, &t);
+  }
+  if constexpr (kFormat == WeightFormat::kQ8_0) std::memcpy(t.word, block + 2, kTileElements);
+  if constexpr (kFormat == WeightFormat::kQ4_K) ReadSubBlock(block + 16, sub, &t);
+  if constexpr (kFormat == WeightFormat::kQ5_K) {
+    ReadSubBlock(block + 48, sub, &t);
+    for (uint32_t w = 0; w < kWords; ++w) t.word[w] |= ((Word(block + 16 + 4 * w) >> sub) & kLowBits) << 4;
+  }
+  if constexpr (kFormat == WeightFormat::kQ6_K) ReadQ6K(block, sub, &t);
   return t;
 }
 
+void PutWord(uint32_t word, std::byte* p) { std::memcpy(p, &word, sizeof(word)); }
+void PutHalf(const std::byte* half, uint32_t row, std::byte* plane) { std::memcpy(plane + 2 * row, half, 2); }
+
+// Line j of a tile: words 2j (low nibbles) and 2j + 1 (high ones).
 void PutNibbles(const RowOfTile& t, uint32_t row, std::byte* values) {
   for (uint32_t line = 0; line < 4; ++line) {
-    for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t low = t.q[8 * line + i] & 15, high = t.q[8 * line + 4 + i] & 15;
-      values[line * kLineBytes + 4 * row + i] = static_cast<std::byte>(low | (high << 4));
-    }
-  }
-}
-
-// Gathers bit 4 of every element; see tile.h for the places.
-void PutOneHighBit(const RowOfTile& t, uint32_t row, std::byte* high) {
-  uint32_t bytes[4] = {};
-  for (uint32_t e = 0; e < kTileElements; ++e) {
-    const NibblePlace p = PlaceOfElement(e);
-    bytes[p.byte] |= ((t.q[e] >> 4) & 1u) << (2 * p.line + p.half);
-  }
-  for (uint32_t i = 0; i < 4; ++i) high[4 * row + i] = static_cast<std::byte>(bytes[i]);
-}
-
-void PutTwoHighBits(const RowOfTile& t, uint32_t row, std::byte* high) {
-  uint32_t bytes[2][4] = {};
-  for (uint32_t e = 0; e < kTileElements; ++e) {
-    const NibblePlace p = PlaceOfElement(e);
-    bytes[p.line / 2][p.byte] |= ((t.q[e] >> 4) & 3u) << (2 * (2 * (p.line % 2) + p.half));
-  }
-  for (uint32_t i = 0; i < 4; ++i) {
-    high[4 * row + i] = static_cast<std::byte>(bytes[0][i]);
-    high[kLineBytes + 4 * row + i] = static_cast<std::byte>(bytes[1][i]);
+    const uint32_t low = t.word[2 * line] & kLowNibbles, high = t.word[2 * line + 1] & kLowNibbles;
+    PutWord(low | (high << 4), values + line * kLineBytes + 4 * row);
   }
 }
 
 void PutBytes(const RowOfTile& t, uint32_t row, std::byte* values) {
-  for (uint32_t line = 0; line < 8; ++line) std::memcpy(values + line * kLineBytes + 4 * row, t.q + 4 * line, 4);
+  for (uint32_t w = 0; w < kWords; ++w) PutWord(t.word[w], values + w * kLineBytes + 4 * row);
 }
 
-void PutHalf(uint16_t half, uint32_t row, std::byte* plane) { std::memcpy(plane + 2 * row, &half, sizeof(half)); }
+// Bit 4 of the bytes of word w goes to bit w of one word.
+void PutOneHighBit(const RowOfTile& t, uint32_t row, std::byte* high) {
+  uint32_t bits = 0;
+  for (uint32_t w = 0; w < kWords; ++w) bits |= ((t.word[w] >> 4) & kLowBits) << w;
+  PutWord(bits, high + 4 * row);
+}
 
-// Where a format's fp16 super-scales stand in its block.
-struct SuperFields {
-  uint32_t d;
-  uint32_t dmin;
+// Bits 4 and 5 of the bytes of word w go to bits 2 (w mod 4) and the next, in line w / 4.
+void PutTwoHighBits(const RowOfTile& t, uint32_t row, std::byte* high) {
+  for (uint32_t line = 0; line < 2; ++line) {
+    uint32_t bits = 0;
+    for (uint32_t w = 0; w < 4; ++w) bits |= ((t.word[4 * line + w] >> 4) & kLowPairs) << (2 * w);
+    PutWord(bits, high + line * kLineBytes + 4 * row);
+  }
+}
+
+// The planes of one panel, and how far apart their units are.
+struct Target {
+  std::byte* panel;
+  PanelLayout layout;
+  PlaneBytes unit;
+
+  std::byte* values(uint64_t tile) const { return panel + layout.values + tile * unit.values; }
+  std::byte* high(uint64_t tile) const { return panel + layout.high + tile * unit.high; }
+  std::byte* scale(uint64_t tile) const { return panel + layout.scale + tile * unit.scale; }
+  std::byte* min(uint64_t tile) const { return panel + layout.min + tile * unit.min; }
+  std::byte* super(uint64_t block) const { return panel + layout.super + block * unit.super; }
+  std::byte* super_min(uint64_t block) const { return panel + layout.super_min + block * unit.super_min; }
 };
-SuperFields SuperFieldsOf(WeightFormat format) {
-  return format == WeightFormat::kQ6_K ? SuperFields{208, 0} : SuperFields{0, 2};
+
+constexpr bool HasOneHighBit(WeightFormat f) {
+  return f == WeightFormat::kQ5_0 || f == WeightFormat::kQ5_1 || f == WeightFormat::kQ5_K;
 }
 
-void PutTile(WeightFormat format, const RowOfTile& t, const PlaneBytes& unit, const PanelLayout& layout, uint64_t tile,
-             uint32_t row, std::byte* panel) {
-  std::byte* values = panel + layout.values + tile * unit.values;
-  if (format == WeightFormat::kQ8_0) {
-    PutBytes(t, row, values);
+template <WeightFormat kFormat>
+void PutTile(const RowOfTile& t, uint64_t tile, uint32_t row, const Target& to) {
+  if constexpr (kFormat == WeightFormat::kQ8_0) {
+    PutBytes(t, row, to.values(tile));
   } else {
-    PutNibbles(t, row, values);
+    PutNibbles(t, row, to.values(tile));
   }
-  if (unit.high == 128) PutOneHighBit(t, row, panel + layout.high + tile * unit.high);
-  if (unit.high == 256) PutTwoHighBits(t, row, panel + layout.high + tile * unit.high);
-
-  std::byte* scale = panel + layout.scale + tile * unit.scale;
-  if (unit.super == 0) {
-    PutHalf(t.scale_half, row, scale);
-    if (unit.min != 0) PutHalf(t.min_half, row, panel + layout.min + tile * unit.min);
-    return;
-  }
-  scale[row] = static_cast<std::byte>(t.scale_byte[0]);
-  if (unit.scale == 2 * kTileRows) scale[kTileRows + row] = static_cast<std::byte>(t.scale_byte[1]);
-  if (unit.min != 0) panel[layout.min + tile * unit.min + row] = static_cast<std::byte>(t.min_byte);
+  if constexpr (HasOneHighBit(kFormat)) PutOneHighBit(t, row, to.high(tile));
+  if constexpr (kFormat == WeightFormat::kQ6_K) PutTwoHighBits(t, row, to.high(tile));
 }
 
-void EncodeRow(WeightFormat format, const std::byte* src, uint64_t cols, uint32_t row, const PlaneBytes& unit,
-               const PanelLayout& layout, std::byte* panel) {
-  const WeightFormatTraits& traits = Traits(format);
-  const uint32_t tiles_per_block = traits.block_elements / kTileElements;
-  for (uint64_t tile = 0; tile < cols / kTileElements; ++tile) {
-    const std::byte* block = src + tile / tiles_per_block * traits.block_bytes;
-    const auto sub = static_cast<uint32_t>(tile % tiles_per_block);
-    PutTile(format, ReadTile(format, block, sub), unit, layout, tile, row, panel);
-    if (unit.super == 0 || sub != 0) continue;
-    const SuperFields fields = SuperFieldsOf(format);
-    const uint64_t super = tile / kTilesPerSuper;
-    PutHalf(LoadLe<uint16_t>(block + fields.d), row, panel + layout.super + super * unit.super);
-    if (unit.super_min == 0) continue;
-    PutHalf(LoadLe<uint16_t>(block + fields.dmin), row, panel + layout.super_min + super * unit.super_min);
+// Scales of block `index` of a row; `block` has one tile, or eight.
+template <WeightFormat kFormat>
+void PutScales(const std::byte* block, uint64_t index, uint32_t row, const Target& to) {
+  if constexpr (kFormat == WeightFormat::kQ4_K || kFormat == WeightFormat::kQ5_K) {
+    const SixBitScales scales = UnpackSixBitScales(block + 4);
+    for (uint32_t sub = 0; sub < kTilesPerSuper; ++sub) {
+      to.scale(kTilesPerSuper * index + sub)[row] = static_cast<std::byte>(scales.scale[sub]);
+      to.min(kTilesPerSuper * index + sub)[row] = static_cast<std::byte>(scales.min[sub]);
+    }
+    PutHalf(block, row, to.super(index));
+    PutHalf(block + 2, row, to.super_min(index));
+  } else if constexpr (kFormat == WeightFormat::kQ6_K) {
+    for (uint32_t sub = 0; sub < 2 * kTilesPerSuper; ++sub) {
+      to.scale(kTilesPerSuper * index)[kTileRows * sub + row] = block[192 + sub];
+    }
+    PutHalf(block + 208, row, to.super(index));
+  } else {
+    PutHalf(block, row, to.scale(index));
+    if constexpr (kFormat == WeightFormat::kQ4_1 || kFormat == WeightFormat::kQ5_1) {
+      PutHalf(block + 2, row, to.min(index));
+    }
   }
 }
 
-// F32, F16 and BF16: a transposition.
-void EncodeFloats(const std::byte* src, uint64_t cols, uint32_t row, uint32_t value_bytes, std::byte* panel) {
-  for (uint64_t k = 0; k < cols; ++k) {
-    std::memcpy(panel + (kTileRows * k + row) * value_bytes, src + k * value_bytes, value_bytes);
+template <WeightFormat kFormat>
+void EncodeBlocks(const std::byte* src, uint64_t row_stride, uint32_t rows, uint64_t cols, const Target& to) {
+  const WeightFormatTraits& traits = Traits(kFormat);
+  const uint32_t tiles = traits.block_elements / kTileElements;  // a block
+  for (uint64_t index = 0; index < cols / traits.block_elements; ++index) {
+    for (uint32_t row = 0; row < rows; ++row) {
+      const std::byte* block = src + row * row_stride + index * traits.block_bytes;
+      PutScales<kFormat>(block, index, row, to);
+      for (uint32_t sub = 0; sub < tiles; ++sub) {
+        PutTile<kFormat>(ReadTile<kFormat>(block, sub), tiles * index + sub, row, to);
+      }
+    }
+  }
+}
+
+// F32, F16 and BF16: a transposition of values of type T, tile by tile.
+template <class T>
+void EncodeFloats(const std::byte* src, uint64_t row_stride, uint32_t rows, uint64_t cols, std::byte* panel) {
+  for (uint64_t first = 0; first < cols; first += kTileElements) {
+    for (uint32_t row = 0; row < rows; ++row) {
+      const std::byte* from = src + row * row_stride + first * sizeof(T);
+      std::byte* to = panel + (kTileRows * first + row) * sizeof(T);
+      for (uint32_t k = 0; k < kTileElements; ++k)
+        std::memcpy(to + kTileRows * k * sizeof(T), from + k * sizeof(T), sizeof(T));
+    }
   }
 }
 
@@ -204,15 +201,30 @@ void EncodeFloats(const std::byte* src, uint64_t cols, uint32_t row, uint32_t va
 void EncodePanel(WeightFormat format, const std::byte* src, uint64_t row_stride, uint32_t rows, uint64_t cols,
                  std::byte* panel) {
   ES_DCHECK(rows <= kTileRows && CanTile(format, cols));
-  const PlaneBytes unit = PlaneBytesOf(format);
-  const PanelLayout layout = MakePanelLayout(format, cols);
-  std::memset(panel, 0, layout.bytes);
-  for (uint32_t row = 0; row < rows; ++row) {
-    if (unit.scale == 0) {
-      EncodeFloats(src + row * row_stride, cols, row, unit.values / (kTileRows * kTileElements), panel);
-    } else {
-      EncodeRow(format, src + row * row_stride, cols, row, unit, layout, panel);
-    }
+  const Target to{panel, MakePanelLayout(format, cols), PlaneBytesOf(format)};
+  std::memset(panel, 0, to.layout.bytes);
+  switch (format) {
+    case WeightFormat::kF32:
+      return EncodeFloats<uint32_t>(src, row_stride, rows, cols, panel);
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return EncodeFloats<uint16_t>(src, row_stride, rows, cols, panel);
+    case WeightFormat::kQ4_0:
+      return EncodeBlocks<WeightFormat::kQ4_0>(src, row_stride, rows, cols, to);
+    case WeightFormat::kQ4_1:
+      return EncodeBlocks<WeightFormat::kQ4_1>(src, row_stride, rows, cols, to);
+    case WeightFormat::kQ5_0:
+      return EncodeBlocks<WeightFormat::kQ5_0>(src, row_stride, rows, cols, to);
+    case WeightFormat::kQ5_1:
+      return EncodeBlocks<WeightFormat::kQ5_1>(src, row_stride, rows, cols, to);
+    case WeightFormat::kQ8_0:
+      return EncodeBlocks<WeightFormat::kQ8_0>(src, row_stride, rows, cols, to);
+    case WeightFormat::kQ4_K:
+      return EncodeBlocks<WeightFormat::kQ4_K>(src, row_stride, rows, cols, to);
+    case WeightFormat::kQ5_K:
+      return EncodeBlocks<WeightFormat::kQ5_K>(src, row_stride, rows, cols, to);
+    case WeightFormat::kQ6_K:
+      return EncodeBlocks<WeightFormat::kQ6_K>(src, row_stride, rows, cols, to);
   }
 }
 
