@@ -19,10 +19,11 @@ float Scripted(std::span<const int32_t> before, int32_t token) {
   return token == 'a' ? 2.0f : 0.0f;
 }
 
-ClassifyOptions Options(std::vector<std::string> labels) {
+ClassifyOptions Options(std::vector<std::string> labels, std::string prefix = {}, std::string suffix = {}) {
   ClassifyOptions options;
   options.labels = std::move(labels);
-  options.label_prefix = "";
+  options.label_prefix = std::move(prefix);
+  options.label_suffix = std::move(suffix);
   return options;
 }
 
@@ -45,10 +46,8 @@ TEST(Classifier, OneTokenLabelsTakeOnePassAndCompareBySoftmax) {
 
 TEST(Classifier, FillsTheTemplateAndScoresPrefixLabelAndSuffix) {
   FakeEngine engine(Scripted);
-  ClassifyOptions options = Options({"a", "b"});
+  ClassifyOptions options = Options({"a", "b"}, " ", "\n");
   options.prompt_template = "<{text}>";
-  options.label_prefix = " ";
-  options.label_suffix = "\n";
   auto classifier = Classifier::Create(&engine, options);
   ASSERT_TRUE(classifier.ok());
   const auto result = (*classifier)->Classify("{text}");

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// One set of names for all verbs.
+#include "tools/model_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/macros.h"
+#include "format/quote.h"
+#include "tools/command_line.h"
+
+namespace estream {
+
+void AddModelFlags(CLI::App& app, ModelFlags* flags) {
+  app.add_option("-m,--model", flags->model, "GGUF file; any part of a split set will do")->type_name("FILE");
+  app.add_option("--device", flags->device, "What runs the model: cpu, or reference (slow, exact)")->type_name("NAME");
+  AddCount(app, "-t,--threads", 1, 1024, &flags->threads, "Threads; default: every processor this process may use");
+  AddCount(app, "-c,--max-tokens", 1, UINT32_MAX, &flags->max_tokens,
+           "Reserve memory for prompts of N tokens; default: what the input needs");
+  app.add_option("--activations", flags->activations, "Number format of activations: f32")->type_name("NAME");
+  app.add_option("--override-pre", flags->override_pre, "Use this pre-tokenizer instead of the file's")
+      ->type_name("NAME");
+}
+
+Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
+  if (flags->model.empty()) {
+    if (positionals->empty()) return Outcome::Usage("no model given; name a GGUF file with -m");
+    flags->model = std::move(positionals->front());
+    positionals->erase(positionals->begin());
+  }
+  if (flags->activations == "q8") {
+    return Outcome::Usage("--activations: q8 is not available in this version; use f32");
+  }
+  if (flags->activations != "f32") {
+    return Outcome::Usage(fmt::format("--activations: expected f32, found {}", Quoted(flags->activations)));
+  }
+  if (flags->device != "cpu" && flags->device != "reference") {
+    return Outcome::Usage(fmt::format("--device: expected cpu or reference, found {}", Quoted(flags->device)));
+  }
+  return Outcome::Ok();
+}
+
+Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model) {
+  ES_ASSIGN_OR_RETURN(*model, Model::Open(flags.model, {.override_pre = flags.override_pre}));
+  return Outcome::Ok();
+}
+
+Outcome OpenEngine(const ModelFlags& flags, std::shared_ptr<const Model> model, uint64_t needed_tokens,
+                   std::unique_ptr<Engine>* engine) {
+  const uint64_t context = model->info().context;
+  const bool limited = flags.max_tokens != 0 && flags.max_tokens < context;
+  if (needed_tokens > (limited ? flags.max_tokens : context)) {
+    const std::string limit = limited ? fmt::format("-c allows {}", flags.max_tokens)
+                                      : fmt::format("the context of this model is {}", context);
+    return Status::InvalidArgument(fmt::format("the prompt has {} tokens, but {}", needed_tokens, limit));
+  }
+  EngineOptions options;
+  options.device = flags.device;
+  options.threads = flags.threads;
+  options.max_tokens = flags.max_tokens != 0 ? flags.max_tokens : static_cast<uint32_t>(needed_tokens);
+  Result<std::unique_ptr<Engine>> opened = Engine::Open(std::move(model), options);
+  if (!opened.ok()) return Outcome::FromFlags(opened.status());
+  *engine = std::move(*opened);
+  return Outcome::Ok();
+}
+
+}  // namespace estream

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of every verb that runs a model, and opening what they name.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "estream/engine.h"
+#include "tools/outcome.h"
+#include "tools/verb.h"
+
+namespace estream {
+
+struct ModelFlags {
+  std::string model;
+  std::string override_pre;
+  std::string device = "cpu";
+  std::string activations = "f32";
+  uint32_t threads = 0;     // 0: all
+  uint32_t max_tokens = 0;  // 0: as many as the input needs
+};
+
+void AddModelFlags(CLI::App& app, ModelFlags* flags);
+
+// Checks the flags that need no model, and takes the model from the positionals when -m did not name it.
+Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals);
+
+// Opens the model's file. Reads no weights.
+Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model);
+
+// Loads the model for inputs of `needed_tokens`, or of -c if given.
+//
+// Errors: a failure when the input does not fit -c or the model's context; usage for flags that the engine refuses.
+Outcome OpenEngine(const ModelFlags& flags, std::shared_ptr<const Model> model, uint64_t needed_tokens,
+                   std::unique_ptr<Engine>* engine);
+
+}  // namespace estream

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formatting, and one line of /proc.
+#include "tools/report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+
+namespace estream {
+
+uint64_t PeakResidentBytes() {
+  std::ifstream status("/proc/self/status");
+  const std::string key = "VmHWM:";
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stoull(line.substr(key.size())) * 1024;  // the kernel's unit is kB
+  }
+  return 0;
+}
+
+std::string FormatSeconds(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.0f} us", seconds * 1e6);
+  if (seconds < 0.1) return fmt::format("{:.1f} ms", seconds * 1e3);
+  if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1e3);
+  if (seconds < 60) return fmt::format("{:.2f} s", seconds);
+  const auto whole = static_cast<uint64_t>(std::llround(seconds));
+  return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 100 ? 1 : 0, unit);
+}
+
+std::string FormatPercent(double probability) { return fmt::format("{:6.2f} %", probability * 100); }
+
+std::string JsonLine(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+Json MemoryJson(const std::vector<MemoryUse>& uses) {
+  Json list = Json::array();
+  for (const MemoryUse& use : uses) list.push_back({{"name", use.name}, {"bytes", use.bytes}});
+  return list;
+}
+
+}  // namespace estream

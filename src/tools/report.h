@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers for people and for programs: peak memory, durations, sizes, probabilities, JSON lines.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "estream/engine.h"
+
+namespace estream {
+
+using Json = nlohmann::ordered_json;
+
+// The most memory this process has had resident, in bytes (VmHWM); 0 where the system does not say.
+uint64_t PeakResidentBytes();
+
+std::string FormatSeconds(double seconds);      // "3.2 ms", "1.25 s", "2 min 05 s"
+std::string FormatBytes(uint64_t bytes);        // "512 B", "20.4 MiB"
+std::string FormatPercent(double probability);  // " 98.61 %", always eight columns
+
+// `value` on one line with a newline behind it; strings that are not UTF-8 must have gone through ToValidUtf8.
+std::string JsonLine(const Json& value);
+
+// [{"name": ..., "bytes": ...}, ...]
+Json MemoryJson(const std::vector<MemoryUse>& uses);
+
+}  // namespace estream

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A verb of the program: its flags, and what to do once they are read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/outcome.h"
+
+namespace estream {
+
+// The arguments that are no flags and no flag's value, in order; everything after `--` is among them.
+using Positionals = std::vector<std::string>;
+
+struct Verb {
+  CLI::App* app;  // owned by the root
+  std::function<Outcome(const Positionals&)> run;
+};
+
+// Each adds its verb to `root`. A new verb is a file of its own, a line here and a line in main.cc.
+Verb AddClassifyCommand(CLI::App& root);
+Verb AddRunCommand(CLI::App& root);
+
+}  // namespace estream
