@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest single allocation of a test program, for programs that link allocation_probe.cc.
+// The largest single allocation of a test program, for programs that replace operator new
+// (src/format/allocation_probe_test.cc).
 #pragma once
 
 #include <cstddef>

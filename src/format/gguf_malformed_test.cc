@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -210,9 +211,8 @@ TEST(GgufMalformed, AHeaderOfGigabytesIsRefusedBeforeItIsAllocated) {
     std::string start;
     std::string path = "sparse.gguf";
     Status ReadAt(uint64_t offset, std::span<std::byte> out) const override {
-      for (size_t i = 0; i < out.size(); ++i) {
-        out[i] = offset + i < start.size() ? static_cast<std::byte>(start[offset + i]) : std::byte{0};
-      }
+      std::fill(out.begin(), out.end(), std::byte{0});
+      for (size_t i = 0; i < out.size() && offset + i < start.size(); ++i) out[i] = std::byte(start[offset + i]);
       return Status::Ok();
     }
     uint64_t size() const override { return uint64_t{1} << 40; }
