@@ -95,9 +95,13 @@ namespace estream {
 HWY_EXPORT(RotateHalves);
 HWY_EXPORT(RotateAdjacent);
 
-void RopeAngles(uint32_t position, uint32_t pairs, float base, float factor, float* cos, float* sin) {
+void RopeFrequencies(uint32_t pairs, float base, float factor, double* frequencies) {
+  for (uint32_t i = 0; i < pairs; ++i) frequencies[i] = std::pow(double{base}, -1.0 * i / pairs) / double{factor};
+}
+
+void RopeAngles(uint32_t position, uint32_t pairs, const double* frequencies, float* cos, float* sin) {
   for (uint32_t i = 0; i < pairs; ++i) {
-    const double angle = position * (std::pow(double{base}, -1.0 * i / pairs) / double{factor});
+    const double angle = position * frequencies[i];
     cos[i] = static_cast<float>(std::cos(angle));
     sin[i] = static_cast<float>(std::sin(angle));
   }

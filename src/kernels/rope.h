@@ -7,8 +7,11 @@
 
 namespace estream {
 
-// cos[i] and sin[i] of position * base^(-2i / (2 pairs)) / factor for i < pairs, rounded once from double.
-void RopeAngles(uint32_t position, uint32_t pairs, float base, float factor, float* cos, float* sin);
+// frequencies[i] = base^(-i / pairs) / factor for i < pairs: radians a position.
+void RopeFrequencies(uint32_t pairs, float base, float factor, double* frequencies);
+
+// cos[i] and sin[i] of position * frequencies[i] for i < pairs, rounded once from double.
+void RopeAngles(uint32_t position, uint32_t pairs, const double* frequencies, float* cos, float* sin);
 
 // Rotates pair i of every head: (a, b) -> (a cos[i] - b sin[i], a sin[i] + b cos[i]). Values beyond 2 pairs stay.
 //

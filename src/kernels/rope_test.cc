@@ -24,7 +24,9 @@ void ExpectRotated(const Shape& s, bool halves) {
   Random random(s.head_dim * 1000 + s.pairs);
   const std::vector<float> x = random.Floats(size_t{s.heads} * s.head_dim);
   std::vector<float> cos(s.pairs), sin(s.pairs);
-  RopeAngles(s.position, s.pairs, 10000, 2, cos.data(), sin.data());
+  std::vector<double> frequencies(s.pairs);
+  RopeFrequencies(s.pairs, 10000, 2, frequencies.data());
+  RopeAngles(s.position, s.pairs, frequencies.data(), cos.data(), sin.data());
   std::vector<float> first;
   ForEachTarget([&] {
     std::vector<float> y = x;

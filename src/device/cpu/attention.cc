@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// First keys and values of all tokens, then the rows asked for: project, attend, project back. A block of `in` is read
+// before the same block of `out` is written, and keys and values are complete by then, so `out` may be `in`.
+#include "device/cpu/attention.h"
+
+#include "device/cpu/record_part.h"
+#include "kernels/activation.h"
+#include "kernels/norm.h"
+#include "kernels/rope.h"
+
+namespace estream {
+
+AttentionOp::AttentionOp(const AttentionSpec& spec, const Capacity& capacity, ScratchPlan* plan)
+    : spec_(spec),
+      hidden_stride_(PaddedStride(spec.hidden)),
+      heads_stride_(PaddedStride(uint64_t{spec.heads} * spec.head_dim)),
+      frequencies_(spec.rope.dims / 2) {
+  RopeFrequencies(spec.rope.dims / 2, spec.rope.base, spec.rope.factor, frequencies_.data());
+  const uint32_t rows = std::min(kRowBlock, capacity.tokens);
+  const uint64_t positions = AlignUp(capacity.tokens, kKeyBlock);
+  const uint64_t group_rows = uint64_t{spec.heads / spec.kv_heads} * kQueryRows;
+  const uint64_t padded_dim = KeyValue::PaddedDim(spec.head_dim);
+  normed_ = plan->Shared<float>(rows * hidden_stride_);
+  projected_ = plan->Shared<float>(rows * heads_stride_);
+  keys_ = plan->Shared<float>(positions * spec.kv_heads * spec.head_dim);
+  values_ = plan->Shared<float>(positions * spec.kv_heads * padded_dim);
+  angles_ = plan->PerThread<float>(spec.rope.dims);
+  scores_ = plan->PerThread<float>(kQueryRows * kKeyBlock);
+  attended_ = plan->PerThread<float>(group_rows * padded_dim);
+  softmax_state_ = plan->PerThread<float>(2 * group_rows);
+  panels_ = PanelScratch::Plan(*plan, rows);
+}
+
+Status AttentionOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
+  const KeyValue kv = KeyValueFor(context, call.tokens);
+  for (uint32_t first = 0; first < call.tokens; first += kRowBlock) {
+    const Rows rows{&call, true, first, std::min(kRowBlock, call.tokens - first)};
+    NormInput(context, rows);
+    StoreKeyValue(context, rows, kv);
+  }
+  for (uint32_t first = 0; first < call.rows; first += kRowBlock) {
+    const Rows rows{&call, false, first, std::min(kRowBlock, call.rows - first)};
+    NormInput(context, rows);
+    AttendRows(context, rows, kv);
+    ProjectOutput(context, rows);
+  }
+  return Status::Ok();
+}
+
+KeyValue AttentionOp::KeyValueFor(const CpuContext& context, uint32_t tokens) const {
+  KeyValue kv;
+  kv.kv_heads = spec_.kv_heads;
+  kv.head_dim = spec_.head_dim;
+  kv.blocks = static_cast<uint32_t>(CeilDiv(tokens, kKeyBlock));
+  kv.keys = keys_.at(context.scratch);
+  kv.values = values_.at(context.scratch);
+  return kv;
+}
+
+// h = RMSNorm(x)
+void AttentionOp::NormInput(const CpuContext& context, const Rows& rows) const {
+  const float* const weight = Values(spec_.norm, rows.call->weights);
+  float* const h = normed_.at(context.scratch);
+  ForEachRow(context, rows.count, [&](uint32_t, uint32_t r) {
+    RmsNorm(rows.call->in + uint64_t{rows.position(r)} * spec_.hidden, weight, spec_.hidden, spec_.norm_epsilon,
+            h + r * hidden_stride_);
+  });
+}
+
+// Norms the projected heads over the norm vector's own width (the whole row, or each head), then rotates them.
+void AttentionOp::NormAndRotate(const CpuContext& context, const Rows& rows, const VectorSpec& norm,
+                                uint32_t heads) const {
+  const float* const weight = Values(norm, rows.call->weights);
+  const uint64_t width = uint64_t{heads} * spec_.head_dim;
+  const auto pairs = static_cast<uint32_t>(frequencies_.size());
+  const auto rotate = spec_.rope.style == RopeStyle::kHalves ? RotateHalves : RotateAdjacent;
+  ForEachRow(context, rows.count, [&](uint32_t thread, uint32_t r) {
+    float* const row = projected_.at(context.scratch) + r * heads_stride_;
+    if (spec_.qk_norm != QkNorm::kNone) {
+      for (uint64_t i = 0; i < width; i += norm.count)
+        RmsNorm(row + i, weight, norm.count, spec_.norm_epsilon, row + i);
+    }
+    float* const cos = angles_.at(context.scratch, thread);
+    RopeAngles(rows.position(r), pairs, frequencies_.data(), cos, cos + pairs);
+    rotate(row, heads, spec_.head_dim, pairs, cos, cos + pairs);
+  });
+}
+
+// k, v = W h, normed and rotated, into their blocks. Rows are tokens and begin with a block.
+void AttentionOp::StoreKeyValue(const CpuContext& context, const Rows& rows, const KeyValue& kv) const {
+  static_assert(kRowBlock % kKeyBlock == 0);
+  const float* const h = normed_.at(context.scratch);
+  float* const projected = projected_.at(context.scratch);
+  const auto store = [&](auto store_block) {
+    context.pool->Run(CeilDiv(rows.count, kKeyBlock) * kv.kv_heads, [&](uint32_t, uint64_t item) {
+      const auto head = static_cast<uint32_t>(item % kv.kv_heads);
+      const auto r = static_cast<uint32_t>(item / kv.kv_heads) * kKeyBlock;
+      store_block(kv, head, (rows.first + r) / kKeyBlock, projected + r * heads_stride_ + head * kv.head_dim,
+                  heads_stride_, std::min(kKeyBlock, rows.count - r));
+    });
+  };
+  Multiply(context, panels_, TiledMatrix(spec_.k, rows.call->weights), h, hidden_stride_, rows.count, projected,
+           heads_stride_);
+  NormAndRotate(context, rows, spec_.k_norm, spec_.kv_heads);
+  store(StoreKeys);
+  Multiply(context, panels_, TiledMatrix(spec_.v, rows.call->weights), h, hidden_stride_, rows.count, projected,
+           heads_stride_);
+  store(StoreValues);
+}
+
+// q = W h, normed and rotated; then attention in its place. Items are (kv head, block of query rows).
+void AttentionOp::AttendRows(const CpuContext& context, const Rows& rows, const KeyValue& kv) const {
+  float* const q = projected_.at(context.scratch);
+  Multiply(context, panels_, TiledMatrix(spec_.q, rows.call->weights), normed_.at(context.scratch), hidden_stride_,
+           rows.count, q, heads_stride_);
+  NormAndRotate(context, rows, spec_.q_norm, spec_.heads);
+
+  const uint32_t group = spec_.heads / spec_.kv_heads;
+  context.pool->Run(CeilDiv(rows.count, kQueryRows) * kv.kv_heads, [&](uint32_t thread, uint64_t item) {
+    const auto kv_head = static_cast<uint32_t>(item % kv.kv_heads);
+    const auto first = static_cast<uint32_t>(item / kv.kv_heads) * kQueryRows;
+    const uint32_t count = std::min(kQueryRows, rows.count - first);
+    uint32_t positions[kQueryRows];
+    for (uint32_t r = 0; r < count; ++r) positions[r] = rows.position(first + r);
+    AttendScratch scratch;
+    scratch.scores = scores_.at(context.scratch, thread);
+    scratch.out = attended_.at(context.scratch, thread);
+    scratch.max = softmax_state_.at(context.scratch, thread);
+    scratch.sum = scratch.max + uint64_t{group} * kQueryRows;
+    Attend(kv, kv_head, group, positions, count, spec_.score_scale,
+           q + first * heads_stride_ + uint64_t{kv_head} * group * kv.head_dim, heads_stride_, scratch);
+  });
+}
+
+// out = x + W_o attended
+void AttentionOp::ProjectOutput(const CpuContext& context, const Rows& rows) const {
+  const TiledMatrix w(spec_.output, rows.call->weights);
+  ForEachPanel(context, panels_, w, 0, w.panels(), projected_.at(context.scratch), heads_stride_, rows.count,
+               [&](uint64_t panel, const float* tile) {
+                 const uint64_t column = panel * kTileRows;
+                 for (uint32_t r = 0; r < rows.count; ++r) {
+                   Add(rows.call->in + uint64_t{rows.position(r)} * spec_.hidden + column, tile + size_t{r} * kTileRows,
+                       PanelColumns(w.rows, panel), rows.call->out + uint64_t{rows.first + r} * spec_.hidden + column);
+                 }
+               });
+}
+
+}  // namespace estream

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator runs with: threads and scratch memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/checked_math.h"
+#include "base/thread_pool.h"
+
+namespace estream {
+
+struct CpuContext {
+  ThreadPool* pool = nullptr;
+  std::byte* scratch = nullptr;  // as laid out by the operator's ScratchPlan
+};
+
+// Replaces `for (row = 0; row < rows; ++row) body(thread, row);`, eight rows an item, since one row is too little work
+// to hand out.
+template <class Body>
+void ForEachRow(const CpuContext& context, uint32_t rows, const Body& body) {
+  constexpr uint32_t kRowsAtOnce = 8;
+  context.pool->Run(CeilDiv(rows, kRowsAtOnce), [&](uint32_t thread, uint64_t item) {
+    const auto first = static_cast<uint32_t>(item * kRowsAtOnce);
+    for (uint32_t row = first; row < std::min(rows, first + kRowsAtOnce); ++row) body(thread, row);
+  });
+}
+
+}  // namespace estream

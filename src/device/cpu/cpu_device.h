@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU device: SIMD kernels on a pool of threads, float activations.
+#pragma once
+
+#include <memory>
+
+#include "device/device.h"
+
+namespace estream {
+
+// Runs every spec of graph/ on the host's processors; a call is complete when Submit returns. Bits of a row do not
+// depend on threads, capacity, or the rows that share a call.
+//
+// Errors: InvalidArgument for more threads than 256.
+Result<std::unique_ptr<Device>> MakeCpuDevice(const DeviceOptions& options);
+
+}  // namespace estream

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys and values of one layer as attention reads them: cut into blocks of 64 positions, keys transposed. (design rule
+// 3)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/checked_math.h"
+#include "kernels/attention.h"
+
+namespace estream {
+
+// Where the keys and values of a sequence lie.
+//
+//   keys    [kv_heads][blocks][head_dim][64]: a block is the right operand of q kᵀ
+//   values  [kv_heads][blocks][64][padded_dim()]: a block is the right operand of p v
+//
+// Positions beyond the last token and columns beyond head_dim are zero, so that a masked probability of zero adds
+// nothing.
+struct KeyValue {
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t blocks = 0;
+  float* keys = nullptr;
+  float* values = nullptr;
+
+  static uint64_t PaddedDim(uint64_t head_dim) { return AlignUp(head_dim, 16); }
+  uint64_t padded_dim() const { return PaddedDim(head_dim); }
+
+  float* key_block(uint64_t head, uint64_t block) const {
+    return keys + (head * blocks + block) * head_dim * kKeyBlock;
+  }
+  float* value_block(uint64_t head, uint64_t block) const {
+    return values + (head * blocks + block) * kKeyBlock * padded_dim();
+  }
+};
+
+// Stores up to 64 projected rows as block `block` of a head and pads it with zeros.
+//
+//   rows    [count <= 64] pointers apart by `stride` floats; the head's head_dim values begin at each
+void StoreKeys(const KeyValue& kv, uint32_t head, uint32_t block, const float* rows, size_t stride, uint32_t count);
+void StoreValues(const KeyValue& kv, uint32_t head, uint32_t block, const float* rows, size_t stride, uint32_t count);
+
+// Query rows handled together: enough for the matrix kernels, few enough for their scores to stay in the L1 cache.
+inline constexpr uint32_t kQueryRows = 64;
+
+// A thread's working memory for Attend.
+struct AttendScratch {
+  float* scores = nullptr;  // [kQueryRows, 64]
+  float* out = nullptr;     // [heads a kv head, kQueryRows, padded_dim]
+  float* max = nullptr;     // [heads a kv head, kQueryRows]
+  float* sum = nullptr;     // [heads a kv head, kQueryRows]
+};
+
+// q = softmax(scale q kᵀ) v, in place, for the `group` query heads that share key/value head `kv_head`. The heads of a
+// group take each key block in turn, so that it is loaded once.
+//
+//   q          [rows <= kQueryRows, group * head_dim] f32, rows q_stride floats apart
+//   positions  [rows] ascending; row r sees keys 0..positions[r]
+//
+// Bits of a row depend on its position and nothing else: not on the rows beside it, nor on later tokens.
+void Attend(const KeyValue& kv, uint32_t kv_head, uint32_t group, const uint32_t* positions, uint32_t rows, float scale,
+            float* q, size_t q_stride, const AttendScratch& scratch);
+
+}  // namespace estream
