@@ -27,6 +27,7 @@ struct ModelRig {
   std::unique_ptr<RecordSource> source;
   GraphSet graphs;
   BlockWeights blocks;
+  ComputeClock clock;
   std::unique_ptr<ExpertStream> experts;
   std::unique_ptr<Prefill> prefill;
 };
@@ -50,9 +51,10 @@ inline Result<std::unique_ptr<ModelRig>> MakeRig(const std::string& path, const 
   std::vector<ResidentLayer> layers;
   for (size_t l = 0; l < arenas.size(); ++l) layers.push_back({rig->graphs.layers[l].experts, arenas[l]});
   rig->experts = MakeResidentExperts(rig->device.get(), std::move(layers),
-                                     {experts, rig->plan->expert_stride, max_routes, placement.ref()});
-  ES_ASSIGN_OR_RETURN(rig->prefill, Prefill::Create(*rig->plan, rig->graphs, rig->blocks, rig->experts.get(),
-                                                    rig->source.get(), rig->device.get(), max_tokens));
+                                     {experts, rig->plan->expert_stride, max_routes, placement.ref(), &rig->clock});
+  ES_ASSIGN_OR_RETURN(rig->prefill, Prefill::Create({rig->plan.get(), &rig->graphs, &rig->blocks, rig->experts.get(),
+                                                     rig->source.get(), rig->device.get(), &rig->clock},
+                                                    max_tokens));
   return rig;
 }
 

@@ -24,14 +24,16 @@ using testing::MakeRig;
 using testing::OracleModelPath;
 using testing::OraclePrompt;
 
-const char* const kModels[] = {"olmoe-m-q4_0", "olmoe-t-q4_0", "olmoe-t-q8_0", "olmoe-t-f16",
+const char* const kModels[] = {"olmoe-m-q4_0", "olmoe-t-q4_0", "olmoe-t-q8_0",       "olmoe-t-f16",
                                "olmoe-t-bf16", "olmoe-t-f32",  "olmoe-s-stock_q4_0", "olmoe-k-q4_k_m"};
 
 // Keeps what a pass chose and the first and last rows after every layer.
 class Recorder : public PrefillObserver {
  public:
   explicit Recorder(uint32_t hidden) : hidden_(hidden) {}
-  void OnRoutes(uint32_t, std::span<const Route> routes) override { routes_.emplace_back(routes.begin(), routes.end()); }
+  void OnRoutes(uint32_t, std::span<const Route> routes) override {
+    routes_.emplace_back(routes.begin(), routes.end());
+  }
   void OnLayer(uint32_t, std::span<const float> residual) override {
     ends_.insert(ends_.end(), residual.begin(), residual.begin() + hidden_);
     ends_.insert(ends_.end(), residual.end() - hidden_, residual.end());
@@ -113,7 +115,8 @@ void CheckPrompt(const ModelPlan& plan, const OraclePrompt& want, const Recorder
   }
   const auto& lse = want.arrays.at("lse").f32;
   for (size_t t = 0; t < tokens.size(); ++t) {
-    EXPECT_NEAR(LogSumExp(logits.subspan(t * plan.vocabulary, plan.vocabulary)), lse[t], kLogitTolerance) << "row " << t;
+    EXPECT_NEAR(LogSumExp(logits.subspan(t * plan.vocabulary, plan.vocabulary)), lse[t], kLogitTolerance)
+        << "row " << t;
   }
 }
 
@@ -176,9 +179,8 @@ TEST(Prefill, ASinkThatFailsEndsThePassAndTheNextOneWorks) {
   ASSERT_TRUE(rig.ok()) << rig.status().message();
   const std::vector<int32_t> tokens = {5, 6, 7};
   const std::vector<uint32_t> rows = {2};
-  const auto failed = (*rig)->prefill->Run(tokens, rows, [](uint32_t, std::span<const float>) {
-    return Status::Io("disk full");
-  });
+  const auto failed =
+      (*rig)->prefill->Run(tokens, rows, [](uint32_t, std::span<const float>) { return Status::Io("disk full"); });
   EXPECT_EQ(failed.status().message(), "disk full");
   EXPECT_EQ(AllLogits(**rig, tokens, nullptr).size(), 3 * (*rig)->plan->vocabulary);
 }

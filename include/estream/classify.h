@@ -13,11 +13,11 @@
 namespace estream {
 
 struct ClassifyOptions {
-  std::vector<std::string> labels;           // two or more, all different
-  std::string prompt_template = "{text}";    // `{text}` stands for the text; must occur exactly once
-  std::string label_prefix = " ";            // put before each label before it is tokenized
-  std::string label_suffix;                  // and after it ("\n" closes a label that may begin another)
-  bool normalize = false;                    // compare log-probability per token instead of the sum
+  std::vector<std::string> labels;         // two or more, all different
+  std::string prompt_template = "{text}";  // `{text}` stands for the text; must occur exactly once
+  std::string label_prefix = " ";          // put before each label before it is tokenized
+  std::string label_suffix;                // and after it ("\n" closes a label that may begin another)
+  bool normalize = false;                  // compare log-probability per token instead of the sum
 };
 
 struct LabelScore {
@@ -31,7 +31,7 @@ struct Classification {
   std::vector<LabelScore> scores;  // in the order of options.labels
   size_t best = 0;                 // index of the winner; the first of equals
   uint32_t prompt_tokens = 0;
-  uint32_t passes = 0;             // forward passes it took
+  uint32_t passes = 0;  // forward passes it took
   double seconds = 0;
 };
 

@@ -22,8 +22,8 @@ struct EngineOptions {
 
 // One prompt and the rows whose logits are wanted.
 struct PrefillRequest {
-  std::span<const int32_t> tokens;   // 1..max_tokens ids below the vocabulary's size
-  std::span<const uint32_t> rows;    // ascending positions, no repeats; empty: the last one
+  std::span<const int32_t> tokens;  // 1..max_tokens ids below the vocabulary's size
+  std::span<const uint32_t> rows;   // ascending positions, no repeats; empty: the last one
 };
 
 // Receives the logits of one asked row, [vocabulary] f32, in ascending order of rows. An error ends the pass.
@@ -32,9 +32,9 @@ using LogitsSink = std::function<Status(uint32_t row, std::span<const float> log
 // What one pass took.
 struct PrefillReport {
   uint32_t tokens = 0;
-  double ttft_s = 0;        // from the call to the first logits
-  double total_s = 0;       // from the call to its return
-  uint64_t routes = 0;      // expert evaluations of rows
+  double ttft_s = 0;            // from the call to the first logits
+  double total_s = 0;           // from the call to its return
+  uint64_t routes = 0;          // expert evaluations of rows
   uint64_t active_experts = 0;  // (layer, expert) pairs with at least one route
 };
 
@@ -48,7 +48,8 @@ class Engine {
  public:
   // Loads `model` onto the device and takes all memory that a pass of max_tokens needs.
   //
-  // Errors: InvalidArgument for an unknown device or max_tokens beyond the context; Unsupported; OverBudget; Io; Corrupt.
+  // Errors: InvalidArgument for an unknown device or max_tokens beyond the context; Unsupported; OverBudget; Io;
+  // Corrupt.
   static Result<std::unique_ptr<Engine>> Open(std::shared_ptr<const Model> model, const EngineOptions& options = {});
   virtual ~Engine() = default;
 

@@ -40,8 +40,8 @@ struct TextOptions {
 
 class Model {
  public:
-  // Opens a GGUF file (any part of a split set), checks metadata, shapes and extents of every tensor it needs, and builds
-  // the tokenizer.
+  // Opens a GGUF file (any part of a split set), checks metadata, shapes and extents of every tensor it needs, and
+  // builds the tokenizer.
   //
   // Errors: one sentence with the file and the field: NotFound, Io, Corrupt, Unsupported.
   static Result<std::shared_ptr<const Model>> Open(const std::string& path, const ModelOptions& options = {});

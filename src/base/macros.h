@@ -11,8 +11,8 @@
 #define ES_CONCAT(a, b) ES_CONCAT_INNER(a, b)
 
 // Returns the Status of `expr` from the current function if it is not ok.
-#define ES_RETURN_IF_ERROR(expr)                                    \
-  do {                                                              \
+#define ES_RETURN_IF_ERROR(expr)                                                 \
+  do {                                                                           \
     if (::estream::Status es_status = (expr); !es_status.ok()) return es_status; \
   } while (0)
 
@@ -24,12 +24,12 @@
   lhs = std::move(result).value()
 
 // ES_CHECK: a broken invariant of ours, never reachable from input; prints and aborts.
-#define ES_CHECK(cond)                                                                    \
-  do {                                                                                    \
-    if (!(cond)) [[unlikely]] {                                                           \
-      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #cond);       \
-      std::abort();                                                                       \
-    }                                                                                     \
+#define ES_CHECK(cond)                                                              \
+  do {                                                                              \
+    if (!(cond)) [[unlikely]] {                                                     \
+      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #cond); \
+      std::abort();                                                                 \
+    }                                                                               \
   } while (0)
 
 // ES_DCHECK: a precondition in hot code; compiled out of release builds.

@@ -30,8 +30,6 @@ const char* StatusCodeName(StatusCode code) {
   return "unknown";
 }
 
-Status Status::WithPrefix(const std::string& prefix) const {
-  return ok() ? *this : Status(code_, prefix + message_);
-}
+Status Status::WithPrefix(const std::string& prefix) const { return ok() ? *this : Status(code_, prefix + message_); }
 
 }  // namespace estream

@@ -16,7 +16,8 @@ class LoopBody {
  public:
   template <class F>
   LoopBody(const F& f)  // NOLINT(google-explicit-constructor)
-      : object_(&f), call_([](const void* o, uint32_t thread, uint64_t item) { (*static_cast<const F*>(o))(thread, item); }) {}
+      : object_(&f),
+        call_([](const void* o, uint32_t thread, uint64_t item) { (*static_cast<const F*>(o))(thread, item); }) {}
   void operator()(uint32_t thread, uint64_t item) const { call_(object_, thread, item); }
 
  private:

@@ -30,7 +30,8 @@ TEST(ThreadPool, WritesOfOneLoopAreSeenByTheNext) {
   std::vector<uint64_t> values(64, 0);
   for (int round = 0; round < 2000; ++round) {
     // Each item reads what another thread may have written a round before.
-    pool.Run(values.size(), [&](uint32_t, uint64_t i) { ++values[(i + static_cast<uint64_t>(round)) % values.size()]; });
+    pool.Run(values.size(),
+             [&](uint32_t, uint64_t i) { ++values[(i + static_cast<uint64_t>(round)) % values.size()]; });
   }
   for (const uint64_t v : values) EXPECT_EQ(v, 2000u);
 }

@@ -60,12 +60,13 @@ class Device {
   virtual Result<uint32_t> Build(const ExpertSpec& spec, const Capacity& capacity) = 0;
   virtual Result<uint32_t> Build(const BlockSpec& spec, const Capacity& capacity) = 0;
 
-  // Queues or runs a call; in order. Errors: InvalidArgument when the call does not fit its graph's capacity or a route's
-  // expert has no slot (nothing is written); Device when it failed.
+  // Queues or runs a call; in order. Errors: InvalidArgument when the call does not fit its graph's capacity or a
+  // route's expert has no slot (nothing is written); Device when it failed.
   virtual Result<Ticket> Submit(const ExpertInvocation& call) = 0;
   virtual Result<Ticket> Submit(const BlockInvocation& call) = 0;
 
-  // Returns when the call of `ticket` and all before it are complete; the first error among them that was not reported yet.
+  // Returns when the call of `ticket` and all before it are complete; the first error among them that was not reported
+  // yet.
   virtual Status Wait(Ticket ticket) = 0;
 };
 
@@ -75,7 +76,8 @@ struct DeviceOptions {
   MemoryLedger* ledger = nullptr;
 };
 
-// Errors: InvalidArgument for an unknown name, listing the known ones; Unsupported when this machine has no such device.
+// Errors: InvalidArgument for an unknown name, listing the known ones; Unsupported when this machine has no such
+// device.
 Result<std::unique_ptr<Device>> MakeDevice(const DeviceOptions& options);
 
 }  // namespace estream

@@ -21,7 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double Seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+double Seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 class EngineImpl : public Engine {
  public:
@@ -47,6 +49,7 @@ class EngineImpl : public Engine {
   std::unique_ptr<RecordSource> source_;
   GraphSet graphs_;
   BlockWeights blocks_;
+  ComputeClock clock_;
   std::unique_ptr<ExpertStream> experts_;
   std::unique_ptr<estream::Prefill> prefill_;
   uint32_t max_tokens_ = 0;
@@ -56,8 +59,8 @@ Status EngineImpl::Init(const EngineOptions& options) {
   const ModelPlan& plan = model_->plan();
   max_tokens_ = options.max_tokens == 0 ? plan.context : options.max_tokens;
   if (max_tokens_ > plan.context) {
-    return Status::InvalidArgument(fmt::format("{}: {} tokens asked for, the model's context is {}", model_->info().path,
-                                               max_tokens_, plan.context));
+    return Status::InvalidArgument(fmt::format("{}: {} tokens asked for, the model's context is {}",
+                                               model_->info().path, max_tokens_, plan.context));
   }
   ES_ASSIGN_OR_RETURN(device_, MakeDevice({options.device, options.threads, &ledger_}));
   source_ = MakeGgufRecords(model_->file(), plan);
@@ -65,8 +68,9 @@ Status EngineImpl::Init(const EngineOptions& options) {
   ES_ASSIGN_OR_RETURN(graphs_, GraphSet::Build(plan, capacity, device_.get()));
   ES_ASSIGN_OR_RETURN(blocks_, LoadBlocks(plan, source_.get(), device_.get()));
   ES_ASSIGN_OR_RETURN(experts_, LoadResidentExperts(capacity));
-  ES_ASSIGN_OR_RETURN(prefill_, Prefill::Create(plan, graphs_, blocks_, experts_.get(), source_.get(), device_.get(),
-                                                max_tokens_));
+  ES_ASSIGN_OR_RETURN(
+      prefill_,
+      Prefill::Create({&plan, &graphs_, &blocks_, experts_.get(), source_.get(), device_.get(), &clock_}, max_tokens_));
   return Status::Ok();
 }
 
@@ -78,7 +82,7 @@ Result<std::unique_ptr<ExpertStream>> EngineImpl::LoadResidentExperts(const Capa
   std::vector<ResidentLayer> layers;
   for (size_t l = 0; l < arenas.size(); ++l) layers.push_back({graphs_.layers[l].experts, arenas[l]});
   return MakeResidentExperts(device_.get(), std::move(layers),
-                             {plan.experts, plan.expert_stride, capacity.routes, placement.ref()});
+                             {plan.experts, plan.expert_stride, capacity.routes, placement.ref(), &clock_});
 }
 
 Status EngineImpl::CheckTokens(std::span<const int32_t> tokens) const {
@@ -100,7 +104,8 @@ Status EngineImpl::CheckTokens(std::span<const int32_t> tokens) const {
 
 Status EngineImpl::CheckRows(std::span<const uint32_t> rows, size_t tokens) const {
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] >= tokens) return Status::InvalidArgument(fmt::format("row {} of a prompt of {} tokens", rows[i], tokens));
+    if (rows[i] >= tokens)
+      return Status::InvalidArgument(fmt::format("row {} of a prompt of {} tokens", rows[i], tokens));
     if (i > 0 && rows[i] <= rows[i - 1]) return Status::InvalidArgument("rows must ascend without repeats");
   }
   return Status::Ok();

@@ -34,11 +34,12 @@ Result<ModelPlan> PlanModel(const Gguf& file, std::string_view architecture, std
   }
   const std::string_view name = architecture.substr(0, 40);
   if (file.Find(fmt::format("{}.expert_count", architecture)) == nullptr) {
-    return Status::Unsupported(fmt::format("{}: architecture \"{}\" without experts; EStream runs Mixture-of-Experts models (known: {})",
-                                           file.path(), name, KnownArchitectures()));
+    return Status::Unsupported(
+        fmt::format("{}: architecture \"{}\" without experts; EStream runs Mixture-of-Experts models (known: {})",
+                    file.path(), name, KnownArchitectures()));
   }
-  return Status::Unsupported(fmt::format("{}: architecture \"{}\" is not supported (known: {})", file.path(), name,
-                                         KnownArchitectures()));
+  return Status::Unsupported(
+      fmt::format("{}: architecture \"{}\" is not supported (known: {})", file.path(), name, KnownArchitectures()));
 }
 
 Result<ModelPlan> PlanModel(const Gguf& file) {

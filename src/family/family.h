@@ -12,12 +12,12 @@
 
 namespace estream {
 
-// Plans a model of `architecture` from metadata and a tensor table. A model file passes its own architecture and tensors;
-// a pack passes those of its source.
+// Plans a model of `architecture` from metadata and a tensor table. A model file passes its own architecture and
+// tensors; a pack passes those of its source.
 //
-// Errors: one sentence with the file and the key or tensor: Unsupported for an unknown architecture (naming the known ones),
-// a model without experts, or a weight type; Corrupt for a missing key or tensor, a value out of range, or a wrong shape.
-// Cost:   no weights are read.
+// Errors: one sentence with the file and the key or tensor: Unsupported for an unknown architecture (naming the known
+// ones), a model without experts, or a weight type; Corrupt for a missing key or tensor, a value out of range, or a
+// wrong shape. Cost:   no weights are read.
 Result<ModelPlan> PlanModel(const Gguf& file, std::string_view architecture, std::span<const GgufTensor> tensors);
 
 // The same for a model file.

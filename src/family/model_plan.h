@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model is, as plain data: sizes, the blocks of every layer, and where each part of each record comes from.
 //
-// A record is the stored, device-ready bytes of one expert or of one layer's non-expert weights. Its plan is derived from
-// metadata and the tensor table alone, so a model file and a pack made from it give the same plan.
+// A record is the stored, device-ready bytes of one expert or of one layer's non-expert weights. Its plan is derived
+// from metadata and the tensor table alone, so a model file and a pack made from it give the same plan.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,9 @@ struct MatrixPart {
 struct VectorPart {
   VectorSpec spec;
   SourceRows source;
+  // Whether it is E runs of spec.count / E values, one an expert (router rows, router bias): these are stored in pack
+  // order, so that routing yields positions in pack order. A run is whole source rows, or the source is one row.
+  bool by_expert = false;
 };
 
 // The contents of one record: parts at 128-byte aligned offsets, padded to whole pages.
@@ -43,19 +46,20 @@ struct RecordPlan {
 // Where the experts of one layer come from: each projection is one tensor for all experts or one for each.
 struct ExpertSource {
   struct Projection {
-    std::vector<uint32_t> tensors;   // one, or one an expert
-    uint64_t rows_per_expert = 0;    // rows from one expert to the next inside a shared tensor
-    uint64_t first = 0;              // first row of the projection inside its expert (merged gate and up)
+    std::vector<uint32_t> tensors;  // one, or one an expert
+    uint64_t rows_per_expert = 0;   // rows from one expert to the next inside a shared tensor
+    uint64_t first = 0;             // first row of the projection inside its expert (merged gate and up)
   };
   Projection gate, up, down;
 };
 
 struct LayerPlan {
-  RecordPlan block;    // all non-expert weights of the layer
-  BlockSpec mixer;     // parts lie in `block`
-  RouterSpec router;   // parts lie in `block`
+  RecordPlan block;   // all non-expert weights of the layer
+  BlockSpec mixer;    // parts lie in `block`
+  RouterSpec router;  // parts lie in `block`
   uint32_t expert_class = 0;
   ExpertSource experts;
+  std::vector<uint32_t> expert_order;  // π_l: the source index of the expert at each position; empty: as in the source
 };
 
 struct ModelPlan {
@@ -77,7 +81,7 @@ struct ModelPlan {
   RecordPlan head_record;
 };
 
-// The record of expert `expert` (its index in the source) of `layer`.
-RecordPlan ExpertRecord(const ModelPlan& plan, uint32_t layer, uint32_t expert);
+// The record of the expert at `position` of the layer's pack order. Its name has the expert's index in the source.
+RecordPlan ExpertRecord(const ModelPlan& plan, uint32_t layer, uint32_t position);
 
 }  // namespace estream

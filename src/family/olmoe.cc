@@ -25,7 +25,8 @@ Result<Sizes> ReadHeads(const PlanBuilder& build, uint32_t hidden) {
   ES_ASSIGN_OR_RETURN(s.heads, build.Uint("attention.head_count", 1, kMaxHeads));
   ES_ASSIGN_OR_RETURN(s.kv_heads, build.UintOr("attention.head_count_kv", s.heads, 1, s.heads));
   if (hidden % s.heads != 0 || s.heads % s.kv_heads != 0) {
-    return build.Bad(fmt::format("{} heads and {} key/value heads do not divide a width of {}", s.heads, s.kv_heads, hidden));
+    return build.Bad(
+        fmt::format("{} heads and {} key/value heads do not divide a width of {}", s.heads, s.kv_heads, hidden));
   }
   s.head_dim = hidden / s.heads;
   ES_ASSIGN_OR_RETURN(s.rope.dims, build.UintOr("rope.dimension_count", s.head_dim, 2, s.head_dim));
@@ -91,7 +92,7 @@ Status AddRouter(const PlanBuilder& build, uint32_t index, const Sizes& s, const
   r.renormalize = 0;  // OLMoE keeps the probabilities as they are; they do not sum to 1
   r.norm_epsilon = s.epsilon;
   r.norm = record->AddVector(plan.hidden, norm);
-  r.router = record->AddVector(plan.experts * plan.hidden, router);
+  r.router = record->AddVector(plan.experts * plan.hidden, router, /*by_expert=*/true);
   layer->router = r;
   return Status::Ok();
 }

@@ -75,8 +75,8 @@ Result<FoundMatrix> PlanBuilder::Tileable(const GgufTensor& tensor, uint64_t fir
   const auto format = WeightFormatFromGgufType(tensor.gguf_type);
   if (!format.ok()) return format.status().WithPrefix(fmt::format("{}: tensor \"{}\": ", file_.path(), tensor.name));
   if (!CanTile(*format, tensor.cols())) {
-    return NotSupported(fmt::format("tensor \"{}\" has rows of {} values, tiles need a multiple of 32", tensor.name,
-                                    tensor.cols()));
+    return NotSupported(
+        fmt::format("tensor \"{}\" has rows of {} values, tiles need a multiple of 32", tensor.name, tensor.cols()));
   }
   return FoundMatrix{*format, {IndexOf(tensor), first, rows}};
 }
@@ -114,7 +114,8 @@ Status PlanBuilder::ReadSizes(ModelPlan* plan) const {
   ES_ASSIGN_OR_RETURN(plan->hidden, Uint("embedding_length", 1, kMaxWidth));
   ES_ASSIGN_OR_RETURN(plan->context, Uint("context_length", 1, kMaxContext));
   if (file_.Find(prefix_ + "expert_count") == nullptr && !Has(LayerTensor(0, "ffn_gate_inp"))) {
-    return NotSupported("the model has no experts (no expert_count, no router); EStream runs Mixture-of-Experts models");
+    return NotSupported(
+        "the model has no experts (no expert_count, no router); EStream runs Mixture-of-Experts models");
   }
   ES_ASSIGN_OR_RETURN(plan->experts, Uint("expert_count", 1, kMaxExperts));
   ES_ASSIGN_OR_RETURN(plan->top_k, Uint("expert_used_count", 1, plan->experts));
@@ -125,7 +126,8 @@ Status PlanBuilder::ReadSizes(ModelPlan* plan) const {
     return Bad("key \"tokenizer.ggml.tokens\" is not an array of strings");
   }
   if (tokens->count() == 0 || tokens->count() > kMaxVocabulary) {
-    return Bad(fmt::format("key \"tokenizer.ggml.tokens\" has {} entries, expected 1..{}", tokens->count(), kMaxVocabulary));
+    return Bad(
+        fmt::format("key \"tokenizer.ggml.tokens\" has {} entries, expected 1..{}", tokens->count(), kMaxVocabulary));
   }
   plan->vocabulary = static_cast<uint32_t>(tokens->count());
   return Status::Ok();
@@ -172,8 +174,8 @@ Result<PlanBuilder::FoundProjection> PlanBuilder::ExpertProjection(uint32_t laye
       const std::string name = LayerTensor(layer, fmt::format("ffn_{}.{}", which, e));
       ES_ASSIGN_OR_RETURN(const FoundMatrix m, Matrix(name, rows, cols));
       if (e > 0 && m.format != found.format) {
-        return NotSupported(fmt::format("tensor \"{}\" is {}, expert 0's is {}; all experts of a layer need one type", name,
-                                        Traits(m.format).name, Traits(found.format).name));
+        return NotSupported(fmt::format("tensor \"{}\" is {}, expert 0's is {}; all experts of a layer need one type",
+                                        name, Traits(m.format).name, Traits(found.format).name));
       }
       found.format = m.format;
       found.source.tensors.push_back(m.source.tensor);
@@ -210,8 +212,9 @@ Status PlanBuilder::AddExperts(uint32_t index, uint64_t ffn, ModelPlan* plan, La
   return Status::Ok();
 }
 
-RecordPlan ExpertRecord(const ModelPlan& plan, uint32_t layer, uint32_t expert) {
+RecordPlan ExpertRecord(const ModelPlan& plan, uint32_t layer, uint32_t position) {
   const LayerPlan& l = plan.layers[layer];
+  const uint32_t expert = l.expert_order.empty() ? position : l.expert_order[position];
   const ExpertSpec& spec = plan.expert_classes[l.expert_class];
   const auto part = [&](const MatrixSpec& m, const ExpertSource::Projection& p) {
     const bool shared = p.tensors.size() == 1 && p.rows_per_expert != 0;

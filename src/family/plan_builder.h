@@ -18,7 +18,7 @@ namespace estream {
 
 // Limits that no real model comes near; they keep every later product of two of them inside 64 bits.
 inline constexpr uint64_t kMaxLayers = 1024;
-inline constexpr uint64_t kMaxWidth = 1 << 17;    // hidden, ffn, heads x head_dim
+inline constexpr uint64_t kMaxWidth = 1 << 17;  // hidden, ffn, heads x head_dim
 inline constexpr uint64_t kMaxHeads = 1024;
 inline constexpr uint64_t kMaxExperts = 4096;
 inline constexpr uint64_t kMaxVocabulary = 1 << 22;

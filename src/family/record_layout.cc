@@ -15,10 +15,10 @@ MatrixSpec RecordLayout::AddMatrix(WeightFormat format, uint32_t rows, uint32_t 
   return spec;
 }
 
-VectorSpec RecordLayout::AddVector(uint32_t count, const SourceRows& source) {
+VectorSpec RecordLayout::AddVector(uint32_t count, const SourceRows& source, bool by_expert) {
   const VectorSpec spec{count, 0, end_};
   end_ = AlignUp(end_ + uint64_t{count} * sizeof(float), kPlaneAlignment);
-  plan_.vectors.push_back({spec, source});
+  plan_.vectors.push_back({spec, source, by_expert});
   return spec;
 }
 

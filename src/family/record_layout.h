@@ -15,7 +15,8 @@ class RecordLayout {
 
   // Pre: CanTile(format, cols).
   MatrixSpec AddMatrix(WeightFormat format, uint32_t rows, uint32_t cols, const SourceRows& source);
-  VectorSpec AddVector(uint32_t count, const SourceRows& source);
+  // `by_expert`: see VectorPart.
+  VectorSpec AddVector(uint32_t count, const SourceRows& source, bool by_expert = false);
 
   RecordPlan Finish() &&;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that is not a routed expert, as plain data: one spec per kind of block, one invocation for all kinds.
 //
-// A graph is built per (kind, shape, formats); a call binds the address of the layer's weight record, so one graph serves
-// all layers alike. Adding a kind: a spec here, then each device until it compiles.
+// A graph is built per (kind, shape, formats); a call binds the address of the layer's weight record, so one graph
+// serves all layers alike. Adding a kind: a spec here, then each device until it compiles.
 #pragma once
 
 #include <cstdint>
@@ -72,13 +72,13 @@ struct AttentionSpec {
   float score_scale = 0;
   QkNorm qk_norm = QkNorm::kNone;
   RopeSpec rope;
-  VectorSpec norm;      // [hidden]
-  VectorSpec q_norm;    // [heads * head_dim] or [head_dim]
-  VectorSpec k_norm;    // [kv_heads * head_dim] or [head_dim]
-  MatrixSpec q;         // [heads * head_dim, hidden]
-  MatrixSpec k;         // [kv_heads * head_dim, hidden]
-  MatrixSpec v;         // [kv_heads * head_dim, hidden]
-  MatrixSpec output;    // [hidden, heads * head_dim]
+  VectorSpec norm;    // [hidden]
+  VectorSpec q_norm;  // [heads * head_dim] or [head_dim]
+  VectorSpec k_norm;  // [kv_heads * head_dim] or [head_dim]
+  MatrixSpec q;       // [heads * head_dim, hidden]
+  MatrixSpec k;       // [kv_heads * head_dim, hidden]
+  MatrixSpec v;       // [kv_heads * head_dim, hidden]
+  MatrixSpec output;  // [hidden, heads * head_dim]
   bool operator==(const AttentionSpec&) const = default;
 };
 
@@ -86,10 +86,8 @@ enum class Gating : uint32_t { kSoftmax, kSigmoid };
 
 // Scores experts and keeps the top-k of every row; all in f32.
 //   h = RMSNorm(in);  logits = W_r h;  p = softmax(logits) or sigmoid(logits)
-//   selection by p (+ bias, for selection only), ties to the lowest index; weight = p, divided by the chosen ones' sum when
-//   `renormalize`, times `scale`
-//   in      [rows, hidden]
-//   out     [rows, hidden] h, the experts' input; not `in`
+//   selection by p (+ bias, for selection only), ties to the lowest index; weight = p, divided by the chosen ones' sum
+//   when `renormalize`, times `scale` in      [rows, hidden] out     [rows, hidden] h, the experts' input; not `in`
 //   routes  [rows, top_k] Route, token = row, best first, expert in pack order
 // Errors: Device, naming nothing but the row, when a logit is NaN or infinite.
 struct RouterSpec {
@@ -119,7 +117,7 @@ struct BlockInvocation {
   BufferRef weights;        // start of the record
   BufferRef in;
   BufferRef out;
-  BufferRef row_ids;        // [rows] u32, or none
+  BufferRef row_ids;  // [rows] u32, or none
   BufferRef routes;
 };
 static_assert(sizeof(BlockInvocation) == 104);

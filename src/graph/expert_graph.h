@@ -23,9 +23,9 @@ static_assert(sizeof(Route) == 12);
 struct ExpertSpec {
   uint32_t hidden = 0;
   uint32_t ffn = 0;
-  MatrixSpec gate;  // [ffn, hidden]
-  MatrixSpec up;    // [ffn, hidden]
-  MatrixSpec down;  // [hidden, ffn]
+  MatrixSpec gate;            // [ffn, hidden]
+  MatrixSpec up;              // [ffn, hidden]
+  MatrixSpec down;            // [hidden, ffn]
   uint64_t record_bytes = 0;  // W_e of this class, a multiple of the page size
 
   bool operator==(const ExpertSpec&) const = default;
@@ -47,9 +47,9 @@ inline constexpr int32_t kNoSlot = -1;
 struct ExpertInvocation {
   uint32_t graph = 0;
   uint32_t tokens = 0;
-  uint32_t route_count = 0;   // R <= the graph's max_routes
+  uint32_t route_count = 0;  // R <= the graph's max_routes
   uint32_t expert_count = 0;
-  uint32_t slot_count = 0;    // P
+  uint32_t slot_count = 0;  // P
   uint32_t reserved = 0;
   uint64_t slot_stride = 0;
   BufferRef x;

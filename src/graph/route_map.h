@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The composed binding of routes and placement: routes sorted by slot, in compressed sparse row form.  (§3.2, Algorithm 1)
+// The composed binding of routes and placement: routes sorted by slot, in compressed sparse row form.  (§3.2, Algorithm
+// 1)
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ struct RouteRecord {
 };
 static_assert(sizeof(RouteRecord) == 8);
 
-// Resolves every route's slot ψ_i = Φ(e_i), counts per slot, forms prefix sums and stores (t_i, i) by slot: the routes of
-// slot s are records[offsets[s] .. offsets[s + 1]), in the order in which they came.
+// Resolves every route's slot ψ_i = Φ(e_i), counts per slot, forms prefix sums and stores (t_i, i) by slot: the routes
+// of slot s are records[offsets[s] .. offsets[s + 1]), in the order in which they came.
 //
 //   routes     [R]
 //   placement  [experts] slot < P, or kNoSlot

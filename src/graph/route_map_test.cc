@@ -34,8 +34,10 @@ TEST(RouteMap, AnExpertWithoutASlotIsRefused) {
   std::vector<uint32_t> offsets(2);
   std::vector<RouteRecord> records(1);
   EXPECT_FALSE(BuildRouteMap(std::vector<Route>{{1, 0, 1}}, std::vector<int32_t>{0, kNoSlot}, offsets, records));
-  EXPECT_FALSE(BuildRouteMap(std::vector<Route>{{2, 0, 1}}, std::vector<int32_t>{0, 0}, offsets, records)) << "no such expert";
-  EXPECT_FALSE(BuildRouteMap(std::vector<Route>{{0, 0, 1}}, std::vector<int32_t>{1}, offsets, records)) << "no such slot";
+  EXPECT_FALSE(BuildRouteMap(std::vector<Route>{{2, 0, 1}}, std::vector<int32_t>{0, 0}, offsets, records))
+      << "no such expert";
+  EXPECT_FALSE(BuildRouteMap(std::vector<Route>{{0, 0, 1}}, std::vector<int32_t>{1}, offsets, records))
+      << "no such slot";
 }
 
 TEST(RouteMap, EqualsAStableSortOnRandomRoutes) {
@@ -49,7 +51,8 @@ TEST(RouteMap, EqualsAStableSortOnRandomRoutes) {
     std::shuffle(placement.begin(), placement.end(), random);
     placement.resize(experts);
     std::vector<Route> routes(count);
-    for (Route& r : routes) r = {static_cast<uint32_t>(random() % experts), static_cast<uint32_t>(random() % 1000), 1.0f};
+    for (Route& r : routes)
+      r = {static_cast<uint32_t>(random() % experts), static_cast<uint32_t>(random() % 1000), 1.0f};
 
     std::vector<uint32_t> offsets(slots + 1);
     std::vector<RouteRecord> records(count);
@@ -57,9 +60,8 @@ TEST(RouteMap, EqualsAStableSortOnRandomRoutes) {
 
     std::vector<uint32_t> order(count);
     for (uint32_t i = 0; i < count; ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return placement[routes[a].expert] < placement[routes[b].expert];
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return placement[routes[a].expert] < placement[routes[b].expert]; });
     for (uint32_t i = 0; i < count; ++i) {
       EXPECT_EQ(records[i], (RouteRecord{routes[order[i]].token, order[i]}));
       const auto slot = static_cast<uint32_t>(placement[routes[order[i]].expert]);

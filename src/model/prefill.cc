@@ -17,14 +17,10 @@ constexpr uint32_t kHeadRows = 32;
 
 }  // namespace
 
-Prefill::Prefill(const ModelPlan& plan, const GraphSet& graphs, const BlockWeights& weights, ExpertStream* experts,
-                 RecordSource* source, Device* device)
-    : plan_(plan), graphs_(graphs), weights_(weights), experts_(experts), source_(source), device_(device) {}
-
-Result<std::unique_ptr<Prefill>> Prefill::Create(const ModelPlan& plan, const GraphSet& graphs,
-                                                 const BlockWeights& weights, ExpertStream* experts, RecordSource* source,
-                                                 Device* device, uint32_t max_tokens) {
-  std::unique_ptr<Prefill> p(new Prefill(plan, graphs, weights, experts, source, device));
+Result<std::unique_ptr<Prefill>> Prefill::Create(const PrefillParts& parts, uint32_t max_tokens) {
+  std::unique_ptr<Prefill> p(new Prefill(parts));
+  const ModelPlan& plan = *parts.plan;
+  Device* const device = parts.device;
   const uint64_t tokens = max_tokens;
   const uint64_t activations = tokens * plan.hidden * sizeof(float);
   const uint64_t routes = tokens * plan.top_k * sizeof(Route);
@@ -44,14 +40,22 @@ Result<std::unique_ptr<Prefill>> Prefill::Create(const ModelPlan& plan, const Gr
 }
 
 Prefill::~Prefill() {
-  for (const DeviceBuffer* b : {&embedding_rows_, &residual_, &last_residual_, &normed_, &row_ids_, &routes_,
-                                &sorted_routes_, &logits_}) {
+  for (const DeviceBuffer* b :
+       {&embedding_rows_, &residual_, &last_residual_, &normed_, &row_ids_, &routes_, &sorted_routes_, &logits_}) {
     if (b->id != 0) device_->Free(*b);
   }
 }
 
 Result<PrefillCounts> Prefill::Run(std::span<const int32_t> tokens, std::span<const uint32_t> rows, const Sink& sink,
                                    PrefillObserver* observer) {
+  ES_RETURN_IF_ERROR(parts_.experts->StartRequest());
+  auto counts = RunRequest(tokens, rows, sink, observer);
+  parts_.experts->EndRequest();
+  return counts;
+}
+
+Result<PrefillCounts> Prefill::RunRequest(std::span<const int32_t> tokens, std::span<const uint32_t> rows,
+                                          const Sink& sink, PrefillObserver* observer) {
   PrefillCounts counts;
   ES_RETURN_IF_ERROR(Embed(tokens));
   const auto layers = static_cast<uint32_t>(plan_.layers.size());
@@ -68,26 +72,26 @@ Result<PrefillCounts> Prefill::Run(std::span<const int32_t> tokens, std::span<co
 
 Status Prefill::Embed(std::span<const int32_t> tokens) {
   const uint64_t bytes = tokens.size() * RowBytes(plan_.embedding.format, plan_.hidden);
-  ES_RETURN_IF_ERROR(source_->ReadEmbedding(tokens, {embedding_rows_.host, bytes}));
+  ES_RETURN_IF_ERROR(parts_.source->ReadEmbedding(tokens, {embedding_rows_.host, bytes}));
   x_ = residual_.ref();
   BlockInvocation call;
-  call.graph = graphs_.embedding;
+  call.graph = parts_.graphs->embedding;
   call.tokens = call.rows = static_cast<uint32_t>(tokens.size());
   call.weights = embedding_rows_.ref();
   call.out = x_;
-  return Submit(call);
+  return Submit(call, "embedding");
 }
 
 // x += mixer(x);  x += experts(norm(x)).  `rows` empty: all tokens; else the rest of the pass has these rows only.
 Status Prefill::RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows, PrefillObserver* observer,
                          PrefillCounts* counts) {
-  const GraphSet::Layer& graphs = graphs_.layers[layer];
-  experts_->Begin(layer);
+  const GraphSet::Layer& graphs = parts_.graphs->layers[layer];
+  parts_.experts->Begin(layer);
 
   BlockInvocation mixer;
   mixer.graph = graphs.mixer;
   mixer.tokens = mixer.rows = tokens;
-  mixer.weights = weights_.layers[layer];
+  mixer.weights = parts_.weights->layers[layer];
   mixer.in = mixer.out = x_;
   if (!rows.empty()) {
     mixer.rows = static_cast<uint32_t>(rows.size());
@@ -95,18 +99,18 @@ Status Prefill::RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32
     mixer.row_ids = row_ids_.ref();
     mixer.out = last_residual_.ref();
   }
-  ES_RETURN_IF_ERROR(Submit(mixer));
+  ES_RETURN_IF_ERROR(Submit(mixer, "mixer", layer));
   x_ = mixer.out;
 
   BlockInvocation router;
   router.graph = graphs.router;
   router.tokens = router.rows = mixer.rows;
-  router.weights = weights_.layers[layer];
+  router.weights = parts_.weights->layers[layer];
   router.in = x_;
   router.out = normed_.ref();
   router.routes = routes_.ref();
-  ES_RETURN_IF_ERROR(Submit(router));
-  ES_RETURN_IF_ERROR(device_->Wait(last_));
+  ES_RETURN_IF_ERROR(Submit(router, "router", layer));
+  ES_RETURN_IF_ERROR(WaitForAll("router", layer));
 
   const uint32_t route_count = mixer.rows * plan_.top_k;
   if (observer != nullptr) observer->OnRoutes(layer, {routes_.as<Route>(), route_count});
@@ -120,7 +124,7 @@ Status Prefill::RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32
   work.routes = sorted_routes_.ref();
   work.x = normed_.ref();
   work.y = x_;
-  ES_RETURN_IF_ERROR(experts_->Run(work));
+  ES_RETURN_IF_ERROR(parts_.experts->Run(work));
   if (observer != nullptr) {
     const DeviceBuffer& buffer = rows.empty() ? residual_ : last_residual_;
     observer->OnLayer(layer, {buffer.as<float>(), uint64_t{mixer.rows} * plan_.hidden});
@@ -134,12 +138,14 @@ Status Prefill::SortRoutes(uint32_t layer, uint32_t count, PrefillCounts* counts
   std::fill(cursors_.begin(), cursors_.end(), 0u);
   for (const Route& r : routes) {
     if (r.expert >= plan_.experts) {
-      return Status::Device(fmt::format("the device chose expert {} of {} in layer {}", r.expert, plan_.experts, layer));
+      return Status::Device(
+          fmt::format("the device chose expert {} of {} in layer {}", r.expert, plan_.experts, layer));
     }
     ++cursors_[r.expert + 1];
   }
   counts->routes += count;
-  counts->active_experts += static_cast<uint64_t>(std::count_if(cursors_.begin(), cursors_.end(), [](uint32_t c) { return c > 0; }));
+  counts->active_experts +=
+      static_cast<uint64_t>(std::count_if(cursors_.begin(), cursors_.end(), [](uint32_t c) { return c > 0; }));
   std::partial_sum(cursors_.begin(), cursors_.end(), cursors_.begin());
   Route* sorted = sorted_routes_.as<Route>();
   for (const Route& r : routes) sorted[cursors_[r.expert]++] = r;
@@ -151,23 +157,23 @@ Status Prefill::RunHead(std::span<const uint32_t> rows, const Sink& sink, Prefil
   const auto row_count = static_cast<uint32_t>(rows.size());
   const uint64_t row_bytes = uint64_t{plan_.hidden} * sizeof(float);
   BlockInvocation norm;
-  norm.graph = graphs_.final_norm;
+  norm.graph = parts_.graphs->final_norm;
   norm.tokens = norm.rows = row_count;
-  norm.weights = weights_.final_norm;
+  norm.weights = parts_.weights->final_norm;
   norm.in = x_;
   norm.out = normed_.ref();
-  ES_RETURN_IF_ERROR(Submit(norm));
+  ES_RETURN_IF_ERROR(Submit(norm, "norm"));
 
   for (uint32_t first = 0; first < row_count; first += head_rows_) {
     BlockInvocation head;
-    head.graph = graphs_.head;
+    head.graph = parts_.graphs->head;
     head.tokens = head.rows = std::min(head_rows_, row_count - first);
     head.row_count = head.out_stride = plan_.vocabulary;
-    head.weights = weights_.head;
+    head.weights = parts_.weights->head;
     head.in = normed_.ref(first * row_bytes);
     head.out = logits_.ref();
-    ES_RETURN_IF_ERROR(Submit(head));
-    ES_RETURN_IF_ERROR(device_->Wait(last_));
+    ES_RETURN_IF_ERROR(Submit(head, "head"));
+    ES_RETURN_IF_ERROR(WaitForAll("head"));
     if (first == 0) counts->first_logits = std::chrono::steady_clock::now();
     for (uint32_t i = 0; i < head.rows; ++i) {
       const float* logits = logits_.as<float>() + uint64_t{i} * plan_.vocabulary;
@@ -177,9 +183,15 @@ Status Prefill::RunHead(std::span<const uint32_t> rows, const Sink& sink, Prefil
   return Status::Ok();
 }
 
-Status Prefill::Submit(const BlockInvocation& call) {
+Status Prefill::Submit(const BlockInvocation& call, const char* name, uint32_t layer) {
+  const ComputeSpan span(parts_.clock, name, layer);
   ES_ASSIGN_OR_RETURN(last_, device_->Submit(call));
   return Status::Ok();
+}
+
+Status Prefill::WaitForAll(const char* name, uint32_t layer) {
+  const ComputeSpan span(parts_.clock, name, layer);
+  return device_->Wait(last_);
 }
 
 }  // namespace estream

@@ -13,6 +13,7 @@
 #include "family/record_source.h"
 #include "model/graph_set.h"
 #include "model/resident_weights.h"
+#include "pipeline/compute_clock.h"
 #include "pipeline/expert_stream.h"
 
 namespace estream {
@@ -27,6 +28,17 @@ class PrefillObserver {
   virtual void OnLayer(uint32_t layer, std::span<const float> residual) = 0;
 };
 
+// What a pass works with; all of it outlives the Prefill.
+struct PrefillParts {
+  const ModelPlan* plan = nullptr;
+  const GraphSet* graphs = nullptr;
+  const BlockWeights* weights = nullptr;
+  ExpertStream* experts = nullptr;
+  RecordSource* source = nullptr;  // embedding rows
+  Device* device = nullptr;
+  ComputeClock* clock = nullptr;
+};
+
 // What one pass counted.
 struct PrefillCounts {
   uint64_t routes = 0;          // expert evaluations of rows
@@ -39,11 +51,8 @@ class Prefill {
   // Logits of one row, [vocabulary].
   using Sink = std::function<Status(uint32_t row, std::span<const float> logits)>;
 
-  // Allocates everything a pass of `max_tokens` needs. All arguments outlive the object.
-  // Errors: OverBudget.
-  static Result<std::unique_ptr<Prefill>> Create(const ModelPlan& plan, const GraphSet& graphs, const BlockWeights& weights,
-                                                 ExpertStream* experts, RecordSource* source, Device* device,
-                                                 uint32_t max_tokens);
+  // Allocates everything a pass of `max_tokens` needs. Errors: OverBudget.
+  static Result<std::unique_ptr<Prefill>> Create(const PrefillParts& parts, uint32_t max_tokens);
   ~Prefill();
 
   // Runs the prompt; `sink` receives the logits of each of `rows` in turn. The last layer computes only these rows.
@@ -56,32 +65,31 @@ class Prefill {
                             PrefillObserver* observer = nullptr);
 
  private:
-  Prefill(const ModelPlan& plan, const GraphSet& graphs, const BlockWeights& weights, ExpertStream* experts,
-          RecordSource* source, Device* device);
+  explicit Prefill(const PrefillParts& parts) : parts_(parts), plan_(*parts.plan), device_(parts.device) {}
+  Result<PrefillCounts> RunRequest(std::span<const int32_t> tokens, std::span<const uint32_t> rows, const Sink& sink,
+                                   PrefillObserver* observer);
   Status Embed(std::span<const int32_t> tokens);
   Status RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows, PrefillObserver* observer,
                   PrefillCounts* counts);
   Status SortRoutes(uint32_t layer, uint32_t count, PrefillCounts* counts);
   Status RunHead(std::span<const uint32_t> rows, const Sink& sink, PrefillCounts* counts);
-  Status Submit(const BlockInvocation& call);
+  Status Submit(const BlockInvocation& call, const char* name, uint32_t layer = 0);
+  Status WaitForAll(const char* name, uint32_t layer = 0);
 
   // Constant after Create.
+  const PrefillParts parts_;
   const ModelPlan& plan_;
-  const GraphSet& graphs_;
-  const BlockWeights& weights_;
-  ExpertStream* const experts_;
-  RecordSource* const source_;
   Device* const device_;
   uint32_t head_rows_ = 0;  // rows of logits held at once
 
-  DeviceBuffer embedding_rows_;  // [max_tokens] rows in GGUF layout
-  DeviceBuffer residual_;        // x [max_tokens, hidden]
-  DeviceBuffer last_residual_;   // the last layer's rows, when not all are asked for
-  DeviceBuffer normed_;          // h [max_tokens, hidden]
-  DeviceBuffer row_ids_;         // [max_tokens]
-  DeviceBuffer routes_;          // [max_tokens, top_k] as routed
-  DeviceBuffer sorted_routes_;   // the same, by expert
-  DeviceBuffer logits_;          // [head_rows, vocabulary]
+  DeviceBuffer embedding_rows_;    // [max_tokens] rows in GGUF layout
+  DeviceBuffer residual_;          // x [max_tokens, hidden]
+  DeviceBuffer last_residual_;     // the last layer's rows, when not all are asked for
+  DeviceBuffer normed_;            // h [max_tokens, hidden]
+  DeviceBuffer row_ids_;           // [max_tokens]
+  DeviceBuffer routes_;            // [max_tokens, top_k] as routed
+  DeviceBuffer sorted_routes_;     // the same, by expert
+  DeviceBuffer logits_;            // [head_rows, vocabulary]
   std::vector<uint32_t> cursors_;  // [experts + 1]
 
   BufferRef x_;  // the residual of the pass under way

@@ -11,8 +11,8 @@ namespace estream {
 
 // One sparse layer of one request, ready to run: routes sorted by expert (pack order), then by token.
 struct ExpertWork {
-  uint32_t layer = 0;        // counts sparse layers
-  uint32_t tokens = 0;       // rows of x and y
+  uint32_t layer = 0;   // counts sparse layers
+  uint32_t tokens = 0;  // rows of x and y
   uint32_t route_count = 0;
   const Route* host_routes = nullptr;  // the same routes as `routes`, for the host
   BufferRef routes;
@@ -20,17 +20,26 @@ struct ExpertWork {
   BufferRef y;
 };
 
+// A request is StartRequest, then Begin and Run for every layer in order, then EndRequest, also after an error.
+//
+// Threads: the request thread.
 class ExpertStream {
  public:
   virtual ~ExpertStream() = default;
 
-  // Says that the non-expert work of `layer` begins: loading may start before its routes are known.
+  // A new request: reading may begin. Errors: Io, when the storage is gone.
+  virtual Status StartRequest() = 0;
+
+  // The non-expert work of `layer` begins: loading may start before its routes are known.
   virtual void Begin(uint32_t layer) = 0;
 
-  // Runs all routes of a layer, experts in pack order: y[t] += α F_e(x[t]).                                      (eq. 2)
-  // Threads: the request thread; returns when the last call is submitted (complete on in-order devices after Wait).
+  // Runs all routes of a layer, experts in pack order: y[t] += α F_e(x[t]).                                     (eq. 2)
+  // Returns when the last call is submitted; it is complete after Device::Wait of any later ticket.
   // Errors:  Io or Corrupt when an expert could not be read, Device when it could not run.
   virtual Status Run(const ExpertWork& work) = 0;
+
+  // The request is over, well or not; nothing of it is in flight on return.
+  virtual void EndRequest() = 0;
 };
 
 }  // namespace estream

@@ -15,7 +15,9 @@ class ResidentExperts : public ExpertStream {
   ResidentExperts(Device* device, std::vector<ResidentLayer> layers, const ResidentOptions& options)
       : device_(device), layers_(std::move(layers)), options_(options) {}
 
+  Status StartRequest() override { return Status::Ok(); }
   void Begin(uint32_t) override {}
+  void EndRequest() override {}
 
   Status Run(const ExpertWork& work) override {
     const ResidentLayer& layer = layers_[work.layer];
@@ -29,6 +31,7 @@ class ResidentExperts : public ExpertStream {
     call.y = work.y;
     call.placement = options_.placement;
     call.arena = layer.arena;
+    const ComputeSpan span(options_.clock, "experts", work.layer);
     for (uint32_t first = 0; first < work.route_count; first += call.route_count) {
       call.route_count = std::min(options_.max_routes, work.route_count - first);
       call.routes = work.routes + uint64_t{first} * sizeof(Route);

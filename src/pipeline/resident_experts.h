@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "pipeline/compute_clock.h"
 #include "pipeline/expert_stream.h"
 
 namespace estream {
@@ -18,8 +19,9 @@ struct ResidentLayer {
 struct ResidentOptions {
   uint32_t expert_count = 0;
   uint64_t slot_stride = 0;
-  uint32_t max_routes = 0;  // C of the graphs
-  BufferRef placement;      // [expert_count] i32 holding 0, 1, 2, ...
+  uint32_t max_routes = 0;        // C of the graphs
+  BufferRef placement;            // [expert_count] i32 holding 0, 1, 2, ...
+  ComputeClock* clock = nullptr;  // outlives the stream
 };
 
 // A layer's routes go to the device as they are, cut into calls of at most max_routes.

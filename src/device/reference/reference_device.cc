@@ -32,7 +32,9 @@ class ReferenceDevice : public Device {
   }
 
   const DeviceTraits& traits() const override { return traits_; }
-  Result<DeviceBuffer> Allocate(uint64_t bytes, std::string_view name) override { return buffers_.Allocate(bytes, name); }
+  Result<DeviceBuffer> Allocate(uint64_t bytes, std::string_view name) override {
+    return buffers_.Allocate(bytes, name);
+  }
   void Free(const DeviceBuffer& buffer) override { buffers_.Free(buffer); }
 
   Result<uint32_t> Build(const ExpertSpec& spec, const Capacity& capacity) override {
@@ -60,7 +62,8 @@ class ReferenceDevice : public Device {
     if (spec == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not a block graph", call.graph));
     if (std::max(call.tokens, call.rows) > graphs_[call.graph].capacity.tokens) {
       return Status::InvalidArgument(fmt::format("{} rows in one call, the graph was built for {}",
-                                                 std::max(call.tokens, call.rows), graphs_[call.graph].capacity.tokens));
+                                                 std::max(call.tokens, call.rows),
+                                                 graphs_[call.graph].capacity.tokens));
     }
     ES_RETURN_IF_ERROR(std::visit([&](const auto& s) { return Run(s, call); }, *spec));
     return ++ticket_;
@@ -76,7 +79,7 @@ class ReferenceDevice : public Device {
 
   template <class T>
   Result<T*> Array(const BufferRef& ref, uint64_t count) const {
-    ES_ASSIGN_OR_RETURN(std::byte* p, buffers_.Resolve(ref, count * sizeof(T)));
+    ES_ASSIGN_OR_RETURN(std::byte * p, buffers_.Resolve(ref, count * sizeof(T)));
     return reinterpret_cast<T*>(p);
   }
 
@@ -137,7 +140,8 @@ class ReferenceDevice : public Device {
     ES_ASSIGN_OR_RETURN(float* out, Array<float>(call.out, uint64_t{call.rows} * call.out_stride));
     const Matrix y =
         reference::Product(reference::FromFloats(in, call.rows, part.cols), reference::DecodeMatrix(part, record));
-    for (uint32_t r = 0; r < call.rows; ++r) std::copy(y.row(r), y.row(r) + part.rows, out + uint64_t{r} * call.out_stride);
+    for (uint32_t r = 0; r < call.rows; ++r)
+      std::copy(y.row(r), y.row(r) + part.rows, out + uint64_t{r} * call.out_stride);
     return Status::Ok();
   }
 
@@ -183,7 +187,7 @@ class ReferenceDevice : public Device {
     ES_ASSIGN_OR_RETURN(const std::byte* record, Record(call.weights, spec.norm, spec.router, spec.bias));
     ES_ASSIGN_OR_RETURN(const float* in, Array<float>(call.in, uint64_t{call.rows} * spec.hidden));
     ES_ASSIGN_OR_RETURN(float* out, Array<float>(call.out, uint64_t{call.rows} * spec.hidden));
-    ES_ASSIGN_OR_RETURN(Route* routes, Array<Route>(call.routes, uint64_t{call.rows} * spec.top_k));
+    ES_ASSIGN_OR_RETURN(Route * routes, Array<Route>(call.routes, uint64_t{call.rows} * spec.top_k));
 
     Matrix h = reference::FromFloats(in, call.rows, spec.hidden);
     reference::RmsNorm(h, reference::DecodeVector(spec.norm, record), spec.norm_epsilon);
@@ -210,7 +214,8 @@ class ReferenceDevice : public Device {
     ES_ASSIGN_OR_RETURN(const int32_t* placement, Array<int32_t>(call.placement, call.expert_count));
     ES_ASSIGN_OR_RETURN(const std::byte* arena, buffers_.Resolve(call.arena, call.slot_stride * call.slot_count));
     if (call.slot_stride < spec.record_bytes) {
-      return Status::InvalidArgument(fmt::format("slots of {} bytes, records have {}", call.slot_stride, spec.record_bytes));
+      return Status::InvalidArgument(
+          fmt::format("slots of {} bytes, records have {}", call.slot_stride, spec.record_bytes));
     }
     for (uint32_t i = 0; i < call.route_count; ++i) {
       if (routes[i].token >= call.tokens) {
@@ -229,7 +234,8 @@ class ReferenceDevice : public Device {
     return Status::Ok();
   }
 
-  // One expert: gather, gate and up, SwiGLU, down, weighted scatter-add.                                        (eq. 1-2)
+  // One expert: gather, gate and up, SwiGLU, down, weighted scatter-add.                                        (eq.
+  // 1-2)
   void RunSlot(const ExpertSpec& spec, const std::byte* record, std::span<const RouteRecord> mine, const Route* routes,
                const float* x, float* y) {
     Matrix z(static_cast<uint32_t>(mine.size()), spec.hidden);

@@ -8,8 +8,8 @@
 
 namespace estream {
 
-// Runs every spec of graph/ on formats that can be tiled. Weights are decoded exactly; sums run in double and are rounded
-// to float where a buffer holds float. Slow on purpose: it is written to be read.
+// Runs every spec of graph/ on formats that can be tiled. Weights are decoded exactly; sums run in double and are
+// rounded to float where a buffer holds float. Slow on purpose: it is written to be read.
 std::unique_ptr<Device> MakeReferenceDevice(const DeviceOptions& options);
 
 }  // namespace estream

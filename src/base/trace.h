@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened when: spans on a few tracks, written as Chrome/Perfetto trace events.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace estream {
+
+// Nanoseconds of the steady clock; all spans use it.
+uint64_t NowNs();
+
+// Rows of the picture.
+enum class TraceTrack : uint8_t { kCompute, kWait, kRead, kPublish };
+
+// Collects spans; a null recorder pointer means tracing is off.
+//
+// Threads: any.
+class TraceRecorder {
+ public:
+  struct Span {
+    TraceTrack track = TraceTrack::kCompute;
+    const char* name = "";  // a literal: "attention", "experts", "read", ...
+    uint32_t layer = 0;
+    uint32_t group = 0;
+    uint64_t bytes = 0;  // moved, or 0
+    uint64_t begin_ns = 0;
+    uint64_t end_ns = 0;
+  };
+
+  // Memory is bounded: spans beyond `max_spans` are counted and dropped.
+  explicit TraceRecorder(size_t max_spans = 1 << 20) : max_spans_(max_spans) {}
+
+  void Add(const Span& span);
+  std::vector<Span> spans() const;
+  uint64_t dropped() const;
+
+  // A JSON object with "traceEvents": complete events in microseconds from the first span, one thread a track.
+  std::string ToJson() const;
+
+ private:
+  const size_t max_spans_;
+  mutable std::mutex mutex_;
+  std::vector<Span> spans_;  // guarded by mutex_
+  uint64_t dropped_ = 0;     // guarded by mutex_
+};
+
+// The length of the union of intervals [begin, end), in nanoseconds: T_io and T_exec are such lengths.       (Fig. 6)
+uint64_t UnionNs(std::vector<std::pair<uint64_t, uint64_t>> intervals);
+
+}  // namespace estream

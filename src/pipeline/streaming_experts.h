@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Experts stream through banks: groups are taken in pack order as they become ready, bound, run and released.  (§3.3,
+// §3.4)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipeline/compute_clock.h"
+#include "pipeline/expert_stream.h"
+#include "pipeline/schedule.h"
+#include "residency/group_layout.h"
+#include "residency/read_engine.h"
+#include "residency/record_file.h"
+
+namespace estream {
+
+// The experts of one sparse layer: the graph of their shape class, and where their records stand in the file.
+struct StreamedLayer {
+  uint32_t graph = 0;
+  uint64_t file_offset = 0;
+  uint64_t record_bytes = 0;  // W_e of the layer's class
+};
+
+struct StreamOptions {
+  Schedule schedule = Schedule::kStream;
+  StreamShape shape;
+  uint32_t expert_count = 0;  // E
+  uint64_t slot_stride = 0;   // largest record of any layer
+  uint32_t max_routes = 0;    // C of the graphs
+  ReadEngineOptions::Kind engine = ReadEngineOptions::Kind::kAuto;
+  bool register_buffers = true;
+  ComputeClock* clock = nullptr;  // outlives the stream
+};
+
+// Since the stream was made.
+struct StreamCounts {
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+  uint64_t wasted_reads = 0;  // read and not used
+  uint64_t wasted_bytes = 0;
+  uint64_t stall_ns = 0;  // the executor waited for a group
+  uint64_t io_ns = 0;     // union of read intervals, T_io
+};
+
+class StreamingExperts : public ExpertStream {
+ public:
+  // Takes an arena of B banks of G slots from the device and starts the read engine over `file`.
+  //
+  // Errors: InvalidArgument for a shape the schedule cannot run; OverBudget; Unsupported.
+  static Result<std::unique_ptr<StreamingExperts>> Create(std::shared_ptr<RecordFile> file,
+                                                          std::vector<StreamedLayer> layers,
+                                                          const StreamOptions& options, Device* device);
+
+  virtual StreamCounts counts() const = 0;
+  // How reads are really done.
+  virtual ReadMode read_mode() const = 0;
+};
+
+}  // namespace estream
