@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/aligned_buffer.h"
 #include "base/macros.h"
 #include "format/quote.h"
 
@@ -26,6 +27,8 @@ std::string FolderOf(const std::string& path) {
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
+
+bool IsPageMultiple(uint64_t n) { return n % kPageBytes == 0; }
 
 // Makes the rename durable. Its failure is not reported: the new file is complete and in place, and nothing could be
 // undone.
@@ -79,10 +82,28 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
+void AtomicFile::BypassPageCache() { SetDirect(true); }
+
+// Not every file system takes the flag; the file then stays as it was.
+void AtomicFile::SetDirect(bool direct) {
+  const int flags = fcntl(fd_, F_GETFL);
+  if (flags < 0 || fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0) return;
+  direct_ = direct;
+}
+
+// A direct write ends at a page, so the place of the next one is as good as the pieces before it; the last piece of a
+// file need not be whole pages, and after one that is not the file stays with ordinary writes.
 Status AtomicFile::Write(std::span<const std::byte> bytes) {
+  if (direct_ && (!IsPageMultiple(bytes.size()) || !IsPageMultiple(reinterpret_cast<uintptr_t>(bytes.data())))) {
+    SetDirect(false);
+  }
   while (!bytes.empty()) {
     const ssize_t n = write(fd_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EINVAL && direct_) {  // a file system that accepts the flag and not the write
+      SetDirect(false);
+      continue;
+    }
     if (n < 0) return IoError("be written");
     bytes = bytes.subspan(static_cast<size_t>(n));
   }

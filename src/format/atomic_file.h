@@ -23,6 +23,11 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  // Asks that writes go to storage without passing through the page cache, from which a file of many GB would push
+  // everything else. Only while pieces are whole pages, page-aligned in memory, and where the file system can; other
+  // pieces are written as usual. Call before the first Write.
+  void BypassPageCache();
+
   // Appends `bytes`; loops over short writes and EINTR. Errors: Io.
   Status Write(std::span<const std::byte> bytes);
 
@@ -35,12 +40,14 @@ class AtomicFile {
  private:
   AtomicFile(std::string name, std::string target) : name_(std::move(name)), target_(std::move(target)) {}
   Status OpenTemporary();
+  void SetDirect(bool direct);
   Status IoError(const char* verb) const;
 
   const std::string name_;
   const std::string target_;  // name_ with links resolved
   std::string temporary_;     // empty when there is none (any more)
   int fd_ = -1;
+  bool direct_ = false;  // fd_ bypasses the page cache
 };
 
 }  // namespace estream

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "base/aligned_buffer.h"
 #include "format/atomic_file.h"
 #include "tests/test_files.h"
 
@@ -239,6 +240,27 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMeet) {
   EXPECT_EQ(ReadBinary(dir.File("f")), "aaaa");
   ASSERT_TRUE((*b)->Commit().ok());
   EXPECT_EQ(ReadBinary(dir.File("f")), "b");
+}
+
+TEST(AtomicFile, PastThePageCacheTheBytesAreTheSame) {
+  TempDir dir;
+  auto memory = AlignedBuffer::Allocate(4 * kPageBytes);
+  ASSERT_TRUE(memory.ok());
+  const std::span<std::byte> bytes = memory->span();
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  const auto file = AtomicFile::Create(dir.File("f"));
+  ASSERT_TRUE(file.ok());
+  (*file)->BypassPageCache();
+  // Two whole pages, then a piece that is none, then one at an odd place in the file, then one at an odd place in
+  // memory.
+  ASSERT_TRUE((*file)->Write(bytes.first(2 * kPageBytes)).ok());
+  ASSERT_TRUE((*file)->Write(bytes.subspan(2 * kPageBytes, 5)).ok());
+  ASSERT_TRUE((*file)->Write(bytes.first(kPageBytes)).ok());
+  ASSERT_TRUE((*file)->Write(bytes.subspan(3, kPageBytes)).ok());
+  ASSERT_TRUE((*file)->Commit().ok());
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_EQ(ReadBinary(dir.File("f")),
+            text.substr(0, 2 * kPageBytes + 5) + text.substr(0, kPageBytes) + text.substr(3, kPageBytes));
 }
 
 TEST(AtomicFile, AFolderThatVanishedIsAnErrorAtCommit) {
