@@ -2,6 +2,7 @@
 // Asks Highway which of the compiled targets it dispatches to.
 #include "kernels/target.h"
 
+#define HWY_WANT_AVX3_DL
 #include "kernels/simd.h"
 
 #undef HWY_TARGET_INCLUDE

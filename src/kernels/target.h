@@ -4,8 +4,9 @@
 
 namespace estream {
 
-// The name of the target in use on this machine: "AVX3" (AVX-512), "AVX3_DL" (with VNNI), "AVX2", "NEON" or "EMU128"
-// (portable).
+// The name of the best target that this machine and these kernels have: "AVX3_DL" (AVX-512 with VNNI), "AVX3"
+// (AVX-512), "AVX2", "NEON", or the portable "EMU128" or "SCALAR". A kernel that gains nothing from the first runs as
+// the second.
 const char* KernelTargetName();
 
 }  // namespace estream
