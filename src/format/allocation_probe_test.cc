@@ -15,7 +15,8 @@ std::atomic<size_t> largest{0};
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: where only one of the pair is, the compiler takes malloc and operator delete for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   size_t seen = largest.load(std::memory_order_relaxed);
   while (bytes > seen && !largest.compare_exchange_weak(seen, bytes, std::memory_order_relaxed)) {
   }
@@ -24,8 +25,8 @@ void* operator new(size_t bytes) {
   return p;
 }
 
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace estream {
 

@@ -16,7 +16,7 @@ constexpr uint64_t kBufferBytes = 64 << 10;
 
 // The header is held in memory. The largest known (260,000 tokens with merges) is below 20 MiB; a file that claims more
 // than this is either hostile or something we could not serve in a small budget.
-constexpr uint64_t kMaxHeaderBytes = 256 << 20;
+constexpr uint64_t kMaxHeaderBytes = 128 << 20;
 
 }  // namespace
 

@@ -233,7 +233,7 @@ TEST(GgufMalformed, AHeaderOfGigabytesIsRefusedBeforeItIsAllocated) {
     const auto gguf = Gguf::Open(file);
     EXPECT_LT(LargestAllocation(), kMaxAllocation);
     EXPECT_EQ(gguf.status().code(), StatusCode::kUnsupported);
-    EXPECT_EQ(gguf.status().message(), "sparse.gguf: the header is longer than 256 MiB");
+    EXPECT_EQ(gguf.status().message(), "sparse.gguf: the header is longer than 128 MiB");
   }
 }
 

@@ -5,8 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,9 @@ TEST(NpyWriter, WritesWhatNumPyReads) {
     const std::string data = CheckedData(ReadBinary(dir.File("a.npy")), c.shape);
     ASSERT_EQ(data.size(), c.rows * c.cols * 4);
     for (uint64_t r = 0; r < c.rows; ++r) {
-      ASSERT_EQ(std::memcmp(data.data() + r * c.cols * 4, Row(r, c.cols).data(), c.cols * 4), 0) << r;
+      const auto row = std::as_bytes(std::span(data).subspan(r * c.cols * 4, c.cols * 4));
+      const std::vector<float> expected = Row(r, c.cols);
+      ASSERT_TRUE(std::ranges::equal(row, std::as_bytes(std::span(expected)))) << r;
     }
   }
 }

@@ -16,7 +16,9 @@ namespace {
 
 using DequantizeBlocks = void (*)(const std::byte* src, float* dst, uint64_t blocks);
 
-void DequantizeF32(const std::byte* src, float* dst, uint64_t elements) { std::memcpy(dst, src, elements * 4); }
+void DequantizeF32(const std::byte* src, float* dst, uint64_t elements) {
+  if (elements != 0) std::memcpy(dst, src, elements * 4);
+}
 
 void DequantizeF16(const std::byte* src, float* dst, uint64_t elements) {
   for (uint64_t i = 0; i < elements; ++i) dst[i] = LoadHalf(src + 2 * i);
