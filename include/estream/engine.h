@@ -14,10 +14,23 @@
 
 namespace estream {
 
+// Where experts live and how they are read. A pack streams; a plain model file is resident.
+struct ExpertOptions {
+  // "stream", "per-layer" (the paper's), "after-routing", "on-demand" or "resident"; empty: "stream" for a pack.
+  std::string schedule;
+  uint32_t group_size = 4;       // G, experts a read
+  uint32_t bank_count = 3;       // B, groups in memory at once
+  uint32_t queue_depth = 2;      // Q, reads in flight
+  std::string storage = "auto";  // "io_uring", "threads", or "auto": io_uring where the system allows it
+  bool check_hashes = false;     // compare the stored hash of everything read from a pack
+};
+
 struct EngineOptions {
   std::string device = "cpu";  // "cpu" or "reference"
   uint32_t threads = 0;        // 0: every processor this process may use
   uint32_t max_tokens = 0;     // longest prompt that Prefill will be given; 0: the model's context
+  ExpertOptions experts;
+  bool trace = false;  // record spans for Engine::TraceJson
 };
 
 // One prompt and the rows whose logits are wanted.
@@ -36,6 +49,17 @@ struct PrefillReport {
   double total_s = 0;           // from the call to its return
   uint64_t routes = 0;          // expert evaluations of rows
   uint64_t active_experts = 0;  // (layer, expert) pairs with at least one route
+
+  double compute_s = 0;       // T_exec: union of compute intervals
+  double io_s = 0;            // T_io: union of read intervals; 0 when resident
+  double stall_s = 0;         // the executor waited for experts
+  uint64_t read_bytes = 0;    // of experts
+  uint64_t wasted_bytes = 0;  // read early and not routed to
+  // 1 - max(T_io, T_exec) / T_total: the share of the pass in which neither storage nor device was the limit.  (Fig. 6)
+  double bubble_rate() const {
+    const double busy = io_s > compute_s ? io_s : compute_s;
+    return total_s > busy ? 1 - busy / total_s : 0;
+  }
 };
 
 // A registered amount of memory, for reports.
@@ -66,6 +90,12 @@ class Engine {
 
   // What the engine holds, by name, largest first.
   virtual std::vector<MemoryUse> memory() const = 0;
+
+  // How experts are brought: "stream, G=4 B=3 Q=2, io_uring, registered buffers, direct" or "resident".
+  virtual std::string expert_description() const = 0;
+
+  // What happened since Open as a Chrome/Perfetto trace; empty unless opened with `trace`.
+  virtual std::string TraceJson() const = 0;
 };
 
 }  // namespace estream

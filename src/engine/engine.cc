@@ -13,8 +13,9 @@
 #include "device/device.h"
 #include "engine/model_file.h"
 #include "model/prefill.h"
-#include "pack/gguf_records.h"
+#include "pack/check_units.h"
 #include "pipeline/resident_experts.h"
+#include "pipeline/streaming_experts.h"
 
 namespace estream {
 namespace {
@@ -36,11 +37,16 @@ class EngineImpl : public Engine {
   uint32_t max_tokens() const override { return max_tokens_; }
   Result<PrefillReport> Prefill(const PrefillRequest& request, const LogitsSink& sink) override;
   std::vector<MemoryUse> memory() const override;
+  std::string expert_description() const override;
+  std::string TraceJson() const override { return clock_.trace != nullptr ? trace_.ToJson() : std::string(); }
 
  private:
   Status CheckTokens(std::span<const int32_t> tokens) const;
   Status CheckRows(std::span<const uint32_t> rows, size_t tokens) const;
+  Status MakeExperts(const ExpertOptions& options, const Capacity& capacity);
   Result<std::unique_ptr<ExpertStream>> LoadResidentExperts(const Capacity& capacity);
+  Result<std::unique_ptr<StreamingExperts>> StartStreaming(const ExpertOptions& options, Schedule schedule,
+                                                           const Capacity& capacity);
 
   // Order matters: what is declared later uses what is declared earlier.
   const std::shared_ptr<const ModelFile> model_;
@@ -49,8 +55,12 @@ class EngineImpl : public Engine {
   std::unique_ptr<RecordSource> source_;
   GraphSet graphs_;
   BlockWeights blocks_;
+  TraceRecorder trace_;
   ComputeClock clock_;
+  Schedule schedule_ = Schedule::kResident;
+  StreamShape shape_;
   std::unique_ptr<ExpertStream> experts_;
+  StreamingExperts* streaming_ = nullptr;  // experts_, when it streams
   std::unique_ptr<estream::Prefill> prefill_;
   uint32_t max_tokens_ = 0;
 };
@@ -63,15 +73,69 @@ Status EngineImpl::Init(const EngineOptions& options) {
                                                model_->info().path, max_tokens_, plan.context));
   }
   ES_ASSIGN_OR_RETURN(device_, MakeDevice({options.device, options.threads, &ledger_}));
-  source_ = MakeGgufRecords(model_->file(), plan);
+  if (options.trace) clock_.trace = &trace_;
+  source_ = model_->MakeRecords(options.experts.check_hashes);
   const Capacity capacity{max_tokens_, std::min(max_tokens_, 512u) * plan.top_k};
   ES_ASSIGN_OR_RETURN(graphs_, GraphSet::Build(plan, capacity, device_.get()));
   ES_ASSIGN_OR_RETURN(blocks_, LoadBlocks(plan, source_.get(), device_.get()));
-  ES_ASSIGN_OR_RETURN(experts_, LoadResidentExperts(capacity));
+  ES_RETURN_IF_ERROR(MakeExperts(options.experts, capacity));
   ES_ASSIGN_OR_RETURN(
       prefill_,
       Prefill::Create({&plan, &graphs_, &blocks_, experts_.get(), source_.get(), device_.get(), &clock_}, max_tokens_));
   return Status::Ok();
+}
+
+Status EngineImpl::MakeExperts(const ExpertOptions& options, const Capacity& capacity) {
+  schedule_ = model_->pack() != nullptr ? Schedule::kStream : Schedule::kResident;
+  if (!options.schedule.empty()) {
+    ES_ASSIGN_OR_RETURN(schedule_, ParseSchedule(options.schedule));
+  }
+  if (schedule_ == Schedule::kResident) {
+    ES_ASSIGN_OR_RETURN(experts_, LoadResidentExperts(capacity));
+    return Status::Ok();
+  }
+  ES_ASSIGN_OR_RETURN(auto streaming, StartStreaming(options, schedule_, capacity));
+  streaming_ = streaming.get();
+  experts_ = std::move(streaming);
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<StreamingExperts>> EngineImpl::StartStreaming(const ExpertOptions& options, Schedule schedule,
+                                                                     const Capacity& capacity) {
+  const PackFile* pack = model_->pack();
+  if (pack == nullptr) {
+    return Status::InvalidArgument(
+        fmt::format("{}: schedule \"{}\" reads experts from a pack, and this is a plain model file",
+                    model_->info().path, options.schedule));
+  }
+  const ModelPlan& plan = model_->plan();
+  StreamOptions stream;
+  stream.schedule = schedule;
+  stream.shape = shape_ = {std::min(options.group_size, plan.experts), options.bank_count, options.queue_depth};
+  stream.expert_count = plan.experts;
+  stream.slot_stride = plan.expert_stride;
+  stream.max_routes = capacity.routes;
+  stream.clock = &clock_;
+  if (options.storage == "io_uring") {
+    stream.engine = ReadEngineOptions::Kind::kUring;
+  } else if (options.storage == "threads") {
+    stream.engine = ReadEngineOptions::Kind::kThreads;
+  } else if (options.storage != "auto") {
+    return Status::InvalidArgument(
+        fmt::format("unknown storage engine \"{}\" (known: auto, io_uring, threads)", options.storage.substr(0, 40)));
+  }
+  if (options.check_hashes) {
+    stream.check = [pack](uint32_t layer, uint32_t position, std::span<const std::byte> record) {
+      return CheckPackUnits(*pack, pack->experts(layer).offset + position * record.size(), record);
+    };
+  }
+  std::vector<StreamedLayer> layers;
+  for (uint32_t l = 0; l < plan.layers.size(); ++l) {
+    const PackFile::Experts experts = pack->experts(l);
+    layers.push_back({graphs_.layers[l].experts, experts.offset, experts.record_bytes});
+  }
+  ES_ASSIGN_OR_RETURN(std::shared_ptr<RecordFile> file, OpenRecordFile(pack->path()));
+  return StreamingExperts::Create(std::move(file), std::move(layers), stream, device_.get());
 }
 
 Result<std::unique_ptr<ExpertStream>> EngineImpl::LoadResidentExperts(const Capacity& capacity) {
@@ -117,6 +181,8 @@ Result<PrefillReport> EngineImpl::Prefill(const PrefillRequest& request, const L
   const auto last = static_cast<uint32_t>(request.tokens.size() - 1);
   const std::span<const uint32_t> rows = request.rows.empty() ? std::span(&last, 1) : request.rows;
 
+  const uint64_t busy_before = clock_.busy_ns;
+  const StreamCounts before = streaming_ != nullptr ? streaming_->counts() : StreamCounts();
   const Clock::time_point start = Clock::now();
   ES_ASSIGN_OR_RETURN(const PrefillCounts counts, prefill_->Run(request.tokens, rows, sink));
   PrefillReport report;
@@ -125,6 +191,14 @@ Result<PrefillReport> EngineImpl::Prefill(const PrefillRequest& request, const L
   report.total_s = Seconds(start, Clock::now());
   report.routes = counts.routes;
   report.active_experts = counts.active_experts;
+  report.compute_s = static_cast<double>(clock_.busy_ns - busy_before) * 1e-9;
+  if (streaming_ != nullptr) {
+    const StreamCounts now = streaming_->counts();
+    report.io_s = static_cast<double>(now.io_ns - before.io_ns) * 1e-9;
+    report.stall_s = static_cast<double>(now.stall_ns - before.stall_ns) * 1e-9;
+    report.read_bytes = now.read_bytes - before.read_bytes;
+    report.wasted_bytes = now.wasted_bytes - before.wasted_bytes;
+  }
   return report;
 }
 
@@ -133,6 +207,12 @@ std::vector<MemoryUse> EngineImpl::memory() const {
   for (const MemoryLedger::Entry& e : ledger_.Entries()) uses.push_back({e.name, e.bytes});
   std::stable_sort(uses.begin(), uses.end(), [](const MemoryUse& a, const MemoryUse& b) { return a.bytes > b.bytes; });
   return uses;
+}
+
+std::string EngineImpl::expert_description() const {
+  if (streaming_ == nullptr) return "resident";
+  return fmt::format("{}, G={} B={} Q={}, {}", ScheduleName(schedule_), shape_.group_size, shape_.bank_count,
+                     shape_.queue_depth, streaming_->read_mode().ToString());
 }
 
 }  // namespace

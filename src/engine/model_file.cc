@@ -4,24 +4,39 @@
 
 #include "base/macros.h"
 #include "family/family.h"
+#include "pack/gguf_records.h"
+#include "pack/pack_keys.h"
+#include "pack/pack_records.h"
 
 namespace estream {
 
 ModelFile::ModelFile(Gguf file, ModelPlan plan, Tokenizer tokenizer)
     : file_(std::move(file)), plan_(std::move(plan)), tokenizer_(std::move(tokenizer)) {
-  info_.path = file_.path();
-  info_.architecture = plan_.architecture;
-  if (const GgufValue* name = file_.Find("general.name"); name != nullptr) {
+  FillInfo();
+}
+
+ModelFile::ModelFile(PackFile pack, Tokenizer tokenizer) : pack_(std::move(pack)), tokenizer_(std::move(tokenizer)) {
+  FillInfo();
+}
+
+void ModelFile::FillInfo() {
+  info_.path = file().path();
+  info_.architecture = plan().architecture;
+  if (const GgufValue* name = file().Find("general.name"); name != nullptr) {
     info_.name = std::string(name->AsString().value_or(""));
   }
-  info_.layers = static_cast<uint32_t>(plan_.layers.size());
+  info_.layers = static_cast<uint32_t>(plan().layers.size());
   info_.sparse_layers = info_.layers;
-  info_.hidden = plan_.hidden;
-  info_.experts = plan_.experts;
-  info_.top_k = plan_.top_k;
-  info_.vocabulary = plan_.vocabulary;
-  info_.context = plan_.context;
-  info_.file_bytes = file_.file_bytes();
+  info_.hidden = plan().hidden;
+  info_.experts = plan().experts;
+  info_.top_k = plan().top_k;
+  info_.vocabulary = plan().vocabulary;
+  info_.context = plan().context;
+  info_.file_bytes = file().file_bytes();
+}
+
+std::unique_ptr<RecordSource> ModelFile::MakeRecords(bool check_hashes) const {
+  return pack_ ? MakePackRecords(*pack_, check_hashes) : MakeGgufRecords(*file_, plan_);
 }
 
 Result<std::vector<int32_t>> ModelFile::Encode(std::string_view text, const TextOptions& options) const {
@@ -37,9 +52,15 @@ std::optional<int32_t> ModelFile::bos() const { return tokenizer_.bos(); }
 
 Result<std::shared_ptr<const Model>> Model::Open(const std::string& path, const ModelOptions& options) {
   ES_ASSIGN_OR_RETURN(Gguf file, Gguf::Open(path));
-  ES_ASSIGN_OR_RETURN(ModelPlan plan, PlanModel(file));
+  ES_ASSIGN_OR_RETURN(const std::string_view architecture, file.String("general.architecture"));
   TokenizerOptions tokenizer_options;
   tokenizer_options.override_pre = options.override_pre;
+  if (architecture == "estream") {
+    ES_ASSIGN_OR_RETURN(PackFile pack, PackFile::Open(path));
+    ES_ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::FromGguf(pack.gguf(), tokenizer_options));
+    return std::shared_ptr<const Model>(std::make_shared<ModelFile>(std::move(pack), std::move(tokenizer)));
+  }
+  ES_ASSIGN_OR_RETURN(ModelPlan plan, PlanModel(file));
   ES_ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::FromGguf(file, tokenizer_options));
   return std::shared_ptr<const Model>(
       std::make_shared<ModelFile>(std::move(file), std::move(plan), std::move(tokenizer)));

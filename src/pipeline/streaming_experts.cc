@@ -36,6 +36,7 @@ class StreamingExpertsImpl : public StreamingExperts {
   Status MakeTape();
   Status RunGroup(const ExpertWork& work, uint32_t group, uint32_t first_route, uint32_t route_count);
   Result<BankLease> Take(uint32_t layer, uint32_t group);
+  Status CheckRecords(const BankLease& lease, uint32_t layer, uint32_t group) const;
   Status Submit(const ExpertWork& work, const BankLease& lease, uint32_t group, uint32_t first_route,
                 uint32_t route_count);
   Status Settle();
@@ -155,11 +156,21 @@ Status StreamingExpertsImpl::RunGroup(const ExpertWork& work, uint32_t group, ui
                                       uint32_t route_count) {
   ES_ASSIGN_OR_RETURN(BankLease lease, Take(work.layer, group));
   ES_RETURN_IF_ERROR(Settle());
+  if (options_.check) ES_RETURN_IF_ERROR(CheckRecords(lease, work.layer, group));
   const Status submitted = Submit(work, lease, group, first_route, route_count);
   running_ = std::move(lease);
   running_layer_ = work.layer;
   running_group_ = group;
   return submitted;
+}
+
+Status StreamingExpertsImpl::CheckRecords(const BankLease& lease, uint32_t layer, uint32_t group) const {
+  const GroupLayout& layout = layouts_[layer];
+  for (uint32_t r = 0; r < layout.experts_in(group); ++r) {
+    const auto record = lease.memory().subspan(r * layout.record_bytes, layout.record_bytes);
+    ES_RETURN_IF_ERROR(options_.check(layer, group * layout.group_size + r, record));
+  }
+  return Status::Ok();
 }
 
 // The group's bank: at once if it is ready, beside the one still running; else when nothing is leased any more.

@@ -3,8 +3,11 @@
 // §3.4)
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "pipeline/compute_clock.h"
@@ -32,6 +35,9 @@ struct StreamOptions {
   ReadEngineOptions::Kind engine = ReadEngineOptions::Kind::kAuto;
   bool register_buffers = true;
   ComputeClock* clock = nullptr;  // outlives the stream
+  // Looks at the record of an expert (its position in pack order) before it runs; an error fails the request. May be
+  // empty.
+  std::function<Status(uint32_t layer, uint32_t position, std::span<const std::byte> record)> check;
 };
 
 // Since the stream was made.
