@@ -16,6 +16,7 @@ const std::map<std::string, std::string>& PublicHeaders() {
       {"estream/status.h", "base"},
       {"estream/model.h", "engine"},
       {"estream/engine.h", "engine"},
+      {"estream/pack_cache.h", "engine"},
       {"estream/classify.h", "task"},
   };
   return table;
