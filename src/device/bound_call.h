@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call whose references have become addresses, all checked: what devices in the host's memory run.        (binding,
-// §3.2)
+// A call whose references have become addresses, all checked: what devices in the host's memory run.  (§3.2)
 #pragma once
 
 #include <cstdint>
@@ -43,7 +42,7 @@ struct BoundBlockCall {
 };
 
 // Errors: InvalidArgument when the call exceeds `capacity`, a reference leaves its buffer or is not aligned to 4 bytes,
-// a row, token or expert is out of range, an expert is in no slot, or buffers overlap that must not. Nothing is
+// a row, token or expert is out of range, an expert is in no slot, or buffers overlap that must not; nothing is
 // written.
 //
 // Pre: CheckSpec(spec, capacity) is ok.  Cost: O(routes + row_ids), no allocation.

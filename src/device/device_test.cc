@@ -12,8 +12,8 @@
 namespace estream {
 namespace {
 
-// Values are near 1 and sums have up to 2048 terms in f32: errors of a few 1e-6, through softmax and SwiGLU a few times
-// that.
+// Values are near 1 and sums have up to 2048 terms in f32: errors of a few 1e-6, times a few
+// through softmax and SwiGLU.
 constexpr double kTolerance = 5e-5;
 
 void ExpectNear(const std::vector<float>& got, const std::vector<float>& expected) {

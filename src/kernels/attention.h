@@ -7,7 +7,7 @@
 
 namespace estream {
 
-// Keys are cut at multiples of this many absolute positions.                                            (design rule 3)
+// Keys are cut at multiples of this many absolute positions.
 inline constexpr uint32_t kKeyBlock = 64;
 
 // Takes one key block into the running softmax of `rows` query rows. Per row, over its first `visible` keys:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight virtual lanes: row reductions give the same bits whatever the width of the machine's vectors.   (design rule 4)
+// Eight virtual lanes: row reductions give the same bits whatever the width of the machine's vectors.
 
 // Per-target include guard: this header is read once for every target of a file.
 #if defined(ESTREAM_KERNELS_LANES8_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -10,7 +10,7 @@
 
 namespace estream {
 
-// Keys and values span all tokens of the call; everything else spans one block of kRowBlock rows.          (design §6)
+// Keys and values span all tokens of the call; everything else spans one block of kRowBlock rows.
 class AttentionOp {
  public:
   AttentionOp(const AttentionSpec& spec, const Capacity& capacity, ScratchPlan* plan);

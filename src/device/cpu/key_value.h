@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of one layer as attention reads them: cut into blocks of 64 positions, keys transposed. (design rule
-// 3)
+// Keys and values of one layer as attention reads them: cut into blocks of 64 positions, keys transposed.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,7 @@ namespace estream {
 //   keys    [kv_heads][blocks][head_dim][64]: a block is the right operand of q kᵀ
 //   values  [kv_heads][blocks][64][padded_dim()]: a block is the right operand of p v
 //
-// Positions beyond the last token and columns beyond head_dim are zero, so that a masked probability of zero adds
-// nothing.
+// Positions beyond the last token and columns beyond head_dim are zero, so that a probability of zero adds nothing.
 struct KeyValue {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;

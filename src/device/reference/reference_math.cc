@@ -29,7 +29,7 @@ Matrix DecodeMatrix(const MatrixSpec& spec, const std::byte* record) {
 
 std::vector<double> DecodeVector(const VectorSpec& spec, const std::byte* record) {
   std::vector<float> values(spec.count);
-  std::memcpy(values.data(), record + spec.offset, values.size() * sizeof(float));
+  if (spec.count > 0) std::memcpy(values.data(), record + spec.offset, values.size() * sizeof(float));
   return {values.begin(), values.end()};
 }
 
