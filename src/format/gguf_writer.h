@@ -29,6 +29,7 @@ class GgufWriter {
   void SetU32(std::string_view key, uint32_t value) { SetNumber(key, value); }
   void SetU64(std::string_view key, uint64_t value) { SetNumber(key, value); }
   void SetI32(std::string_view key, int32_t value) { SetNumber(key, value); }
+  void SetI64(std::string_view key, int64_t value) { SetNumber(key, value); }
   void SetF32(std::string_view key, float value) { SetNumber(key, value); }
   void SetBool(std::string_view key, bool value) { SetNumber(key, value); }
   void SetString(std::string_view key, std::string_view value);

@@ -10,7 +10,7 @@
 
 namespace estream {
 
-// A record source over `file`, planned as `plan`. Both must outlive it. Holds one panel of rows at a time.
+// A record source over `file`, planned as `plan`. Both must outlive it. Holds one short read, one panel and one vector.
 // Threads: one caller at a time.
 std::unique_ptr<RecordSource> MakeGgufRecords(const Gguf& file, const ModelPlan& plan);
 
