@@ -19,15 +19,18 @@ namespace estream {
 namespace {
 
 // In memory where there is such a folder: the writer syncs its files, which a disk would make slow.
-const std::string& Folder() {
-  static const std::string folder = [] {
-    std::string pattern = std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : "/tmp/";
-    pattern += "estream-npy-XXXXXX";
-    ES_CHECK(mkdtemp(pattern.data()) != nullptr);
-    return pattern;
-  }();
-  return folder;
-}
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::is_directory("/dev/shm") ? "/dev/shm/" : "/tmp/") {
+    path_ += "estream-npy-XXXXXX";
+    ES_CHECK(mkdtemp(path_.data()) != nullptr);
+  }
+  ~Folder() { rmdir(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 uint64_t Dimension(uint8_t byte) { return byte == 255 ? uint64_t{1} << 61 : byte; }
 
@@ -55,14 +58,15 @@ bool Write(const std::string& path, uint64_t rows, uint64_t cols, const uint8_t*
 void Run(const uint8_t* data, size_t size) {
   if (size < 2) return;
   const uint64_t rows = Dimension(data[0]), cols = Dimension(data[1]);
-  const std::string path = Folder() + "/a.npy";
+  static const Folder folder;
+  const std::string path = folder.path() + "/a.npy";
   const bool whole = Write(path, rows, cols, data + 2, size - 2);
   std::error_code none;
   const uint64_t bytes = std::filesystem::file_size(path, none);
   ES_CHECK(whole == !none);
   if (whole) ES_CHECK(bytes % 64 == rows * cols * 4 % 64 && bytes > rows * cols * 4);
   std::filesystem::remove(path, none);
-  ES_CHECK(std::filesystem::is_empty(Folder()));
+  ES_CHECK(std::filesystem::is_empty(folder.path()));
 }
 
 }  // namespace
