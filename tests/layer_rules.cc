@@ -13,11 +13,8 @@ namespace {
 // Public headers and the layer that implements them.
 const std::map<std::string, std::string>& PublicHeaders() {
   static const std::map<std::string, std::string> table = {
-      {"estream/status.h", "base"},
-      {"estream/model.h", "engine"},
-      {"estream/engine.h", "engine"},
-      {"estream/pack_cache.h", "engine"},
-      {"estream/classify.h", "task"},
+      {"estream/status.h", "base"},       {"estream/model.h", "engine"},  {"estream/engine.h", "engine"},
+      {"estream/pack_cache.h", "engine"}, {"estream/classify.h", "task"},
   };
   return table;
 }

@@ -39,7 +39,8 @@ struct WeightFormatTraits {
 
 const WeightFormatTraits& Traits(WeightFormat format);
 
-// Errors: Unsupported, naming the type, when GGUF knows `gguf_type` and EStream does not compute with it, or nobody does.
+// Errors: Unsupported, naming the type, when GGUF knows `gguf_type` and EStream does not compute with it, or nobody
+// does.
 Result<WeightFormat> WeightFormatFromGgufType(uint32_t gguf_type);
 
 // Bytes of a row of `elements` values. Pre: elements is a multiple of the format's block_elements.
@@ -53,8 +54,8 @@ uint64_t RowBytes(WeightFormat format, uint64_t elements);
 // Pre: elements is a multiple of block_elements.
 void DequantizeRow(WeightFormat format, const std::byte* src, float* dst, uint64_t elements);
 
-// The index of the first element whose block scale (or own value, for F32, F16 and BF16) is NaN or infinite, or nothing.
-// A zero scale is legal. Reads scales only.
+// The index of the first element whose block scale (or own value, for F32, F16 and BF16) is NaN or infinite, or
+// nothing. A zero scale is legal. Reads scales only.
 std::optional<uint64_t> FindNonFinite(WeightFormat format, const std::byte* src, uint64_t elements);
 
 }  // namespace estream
