@@ -45,6 +45,8 @@ class FakeEngine final : public Engine {
   std::string device_description() const override { return "fake"; }
   uint32_t max_tokens() const override { return 64; }
   std::vector<MemoryUse> memory() const override { return {}; }
+  std::string expert_description() const override { return "none"; }
+  std::string TraceJson() const override { return {}; }
 
   Result<PrefillReport> Prefill(const PrefillRequest& request, const LogitsSink& sink) override {
     prompts.emplace_back(request.tokens.begin(), request.tokens.end());
