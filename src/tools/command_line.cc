@@ -65,7 +65,7 @@ Outcome RunVerb(CLI::App& root, const Verb& verb, const std::vector<std::string>
   try {
     root.parse(ForCli11(arguments.begin(), mark));
   } catch (const CLI::CallForHelp&) {
-    Write(verb.app->help("estream " + verb.app->get_name()));
+    Write(verb.app->help("estream"));
     return Outcome::Ok();
   } catch (const CLI::ParseError& error) {
     return UsageFrom(error);
@@ -87,8 +87,11 @@ Outcome RunCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std
   root.set_version_flag("--version", "estream " ES_VERSION, "Print the version and exit");
   root.set_help_flag("-h,--help", "Print this help and exit");
   root.footer("estream VERB --help explains a verb.\nExit codes: 0 done, 1 failed, 2 wrong usage.");
+  root.get_formatter()->label("SUBCOMMAND", "VERB ...");
   std::vector<std::string> names;
   for (const Verb& verb : verbs) {
+    verb.app->group("Verbs");
+    verb.app->get_formatter()->label("Positionals", "Arguments");
     verb.app->allow_extras();  // positionals, and unknown options for RunVerb to name
     verb.app->set_help_flag("-h,--help", "Print this help and exit");
     names.push_back(verb.app->get_name());
