@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users see when something is wrong: one sentence, and an exit code that says whose mistake it was.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/cli_program.h"
+#include "tests/gguf_builder.h"
+#include "tests/test_files.h"
+
+namespace estream {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Arguments = std::vector<std::string>;
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+// One line, "estream: " and a sentence, shorter than 300 bytes, on standard error alone.
+void ExpectOneSentence(const ProgramResult& result, int exit_code, const std::string& part) {
+  EXPECT_EQ(result.exit_code, exit_code);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("estream: "));
+  EXPECT_THAT(result.err, EndsWith("\n"));
+  EXPECT_EQ(SplitText(result.err, '\n').size(), 1u) << result.err;
+  EXPECT_LT(result.err.size(), 300u);
+  EXPECT_THAT(result.err, HasSubstr(part));
+}
+
+struct ErrorCase {
+  Arguments arguments;
+  int exit_code;
+  std::string part;  // of the sentence
+};
+
+void ExpectAll(const std::vector<ErrorCase>& cases) {
+  for (const ErrorCase& c : cases) {
+    std::string command;
+    for (const std::string& argument : c.arguments) command.append(" ").append(argument, 0, 80);
+    SCOPED_TRACE(command);
+    ExpectOneSentence(RunEstream(c.arguments), c.exit_code, c.part);
+  }
+}
+
+Arguments RunModel(Arguments more) {
+  more.insert(more.begin(), {"run", ModelPath()});
+  return more;
+}
+Arguments ClassifyWith(Arguments more) {
+  more.insert(more.begin(), {"classify", ModelPath()});
+  return more;
+}
+
+TEST(CliErrors, WrongVerbsAndOptionsNameTheNearestOne) {
+  ExpectAll({
+      {{}, kUsage, "no verb given"},
+      {{"clasify"}, kUsage, "unknown verb \"clasify\"; did you mean classify?"},
+      {{"rnu", "-p", "x"}, kUsage, "did you mean run?"},
+      {{"frobnicate"}, kUsage, "unknown verb \"frobnicate\"; see estream --help"},
+      {{""}, kUsage, "unknown verb"},
+      {{"--versoin"}, kUsage, "unknown option \"--versoin\"; did you mean --version?"},
+      {ClassifyWith({"--lables", "a,b", "x"}), kUsage, "unknown option \"--lables\"; did you mean --labels?"},
+      {ClassifyWith({"--lables=a,b", "x"}), kUsage, "unknown option \"--lables\"; did you mean --labels?"},
+      {RunModel({"-p", "x", "--jsn"}), kUsage, "did you mean --json?"},
+      {RunModel({"-p", "x", "-z"}), kUsage, "unknown option \"-z\""},
+      {RunModel({"-p", "x", "--" + std::string(5000, 'x')}), kUsage, "unknown option"},
+      {RunModel({"-p", "x", "--\x1b[2J"}), kUsage, "unknown option"},
+  });
+}
+
+TEST(CliErrors, FlagsThatMakeNoSenseAreUsageErrors) {
+  ExpectAll({
+      {{"run"}, kUsage, "no model given"},
+      {{"run", "-p", "x"}, kUsage, "no model given"},
+      {RunModel({}), kUsage, "a prompt is needed"},
+      {RunModel({"-p", "x", "-f", "y"}), kUsage, "exactly one of"},
+      {RunModel({"-p", ""}), kUsage, "-p: the prompt is empty"},
+      {RunModel({"-p"}), kUsage, "--prompt needs a value"},
+      {RunModel({"-p", "x", "-p", "y"}), kUsage, "--prompt is given more than once"},
+      {RunModel({"some prompt"}), kUsage, "unexpected argument \"some prompt\""},
+      {RunModel({"-p", "x", "--top", "0"}), kUsage, "--top: expected a whole number from 1 to 1000, found \"0\""},
+      {RunModel({"-p", "x", "--top", "many"}), kUsage, "found \"many\""},
+      {RunModel({"-p", "x", "-t", "-1"}), kUsage, "--threads: expected a whole number"},
+      {RunModel({"-p", "x", "-t", "1.5"}), kUsage, "--threads: expected a whole number"},
+      {RunModel({"-p", "x", "-c", "99999999999"}), kUsage, "--max-tokens: expected a whole number"},
+      {RunModel({"-p", "x", "-c", "1025"}), kUsage, "1024"},
+      {RunModel({"--tokens", "1,two"}), kUsage, "--tokens: expected ids like 5,17,9"},
+      {RunModel({"--tokens", ""}), kUsage, "--tokens: expected ids"},
+      {RunModel({"--tokens", "0,2048"}), kUsage, "--tokens: 2048 is outside the vocabulary of 2048 tokens"},
+      {RunModel({"-p", "x", "--all-rows"}), kUsage, "--all-rows needs --logits"},
+      {RunModel({"-p", "x", "--activations", "q8"}), kUsage, "q8 is not available"},
+      {RunModel({"-p", "x", "--activations", "f64"}), kUsage, "expected f32, found \"f64\""},
+      {RunModel({"-p", "x", "--device", "toaster"}), kUsage, "expected cpu or reference, found \"toaster\""},
+  });
+}
+
+TEST(CliErrors, ClassifyNeedsLabelsATemplateAndTexts) {
+  ExpectAll({
+      {{"classify"}, kUsage, "no model given"},
+      {ClassifyWith({"x"}), kUsage, "no labels given"},
+      {ClassifyWith({"--labels", "", "x"}), kUsage, "no labels given"},
+      {ClassifyWith({"--labels", "yes", "x"}), kUsage, "--labels: two or more are needed, found 1"},
+      {ClassifyWith({"--labels", "yes,no,yes", "x"}), kUsage, "--labels: \"yes\" occurs twice"},
+      {ClassifyWith({"--labels", "yes,,no", "x"}), kUsage, "--labels: a label is empty"},
+      {ClassifyWith({"--labels", "a,b", "--names", "A", "x"}), kUsage,
+       "--names: expected 2, one for each label, found 1"},
+      {ClassifyWith({"--labels", "a,b"}), kUsage, "no text given"},
+      {ClassifyWith({"--labels", "a,b", "-f", "texts", "x"}), kUsage, "texts are given twice"},
+      {ClassifyWith({"--labels", "a,b", "--template", "no-such", "x"}), kUsage,
+       "is neither a file nor a text with {text}"},
+      {ClassifyWith({"--labels", "a,b", "--template", "{text} {text}", "x"}), kUsage, "more than one {text}"},
+      {ClassifyWith({"--labels", "a,b", "--template", ModelDir() + "/config.json", "x"}), kUsage,
+       "--template: the template has no {text}"},
+      {ClassifyWith({"--labels", "a,b", "--activations", "q8", "x"}), kUsage, "q8 is not available"},
+  });
+}
+
+TEST(CliErrors, InputThatCannotBeReadIsAFailure) {
+  const TempDir dir;
+  WriteBinary(dir.File("empty.txt"), "");
+  WriteBinary(dir.File("newline.txt"), "\n");
+  ExpectAll({
+      {{"run", dir.File("none.gguf"), "-p", "x"}, kFailure, "none.gguf"},
+      {{"run", dir.path(), "-p", "x"}, kFailure, "directory"},
+      {{"run", "/dev/null", "-p", "x"}, kFailure, "/dev/null"},
+      {RunModel({"-f", dir.File("none.txt")}), kFailure, "none.txt"},
+      {RunModel({"-f", dir.path()}), kFailure, "directory"},
+      {RunModel({"-f", dir.File("empty.txt")}), kFailure, "empty.txt holds no prompt"},
+      {RunModel({"-f", dir.File("newline.txt")}), kFailure, "newline.txt holds no prompt"},
+      {RunModel({"-f", "-"}), kFailure, "holds no prompt"},
+      {RunModel({"-p", "x", "--logits", dir.File("none/out.npy")}), kFailure, "out.npy"},
+      {ClassifyWith({"--labels", "a,b", "-f", dir.File("empty.txt")}), kFailure, "empty.txt holds no text"},
+      {ClassifyWith({"--labels", "a,b", "-f", dir.File("none.txt")}), kFailure, "none.txt"},
+      {ClassifyWith({"--labels", "a,b", "--template", dir.path(), "x"}), kFailure, "directory"},
+  });
+  if (geteuid() != 0) {  // root reads everything
+    WriteBinary(dir.File("secret.gguf"), "GGUF");
+    std::filesystem::permissions(dir.File("secret.gguf"), std::filesystem::perms::none);
+    ExpectAll({{{"run", dir.File("secret.gguf"), "-p", "x"}, kFailure, "secret.gguf"}});
+  }
+}
+
+TEST(CliErrors, ModelsThatAreDamagedOrNotMixturesAreRefused) {
+  const TempDir dir;
+  const std::string model = ReadBinary(ModelPath());
+  WriteBinary(dir.File("half.gguf"), model.substr(0, model.size() / 2));
+  WriteBinary(dir.File("head.gguf"), model.substr(0, 100));
+  WriteBinary(dir.File("text.gguf"), "this is no model\n");
+  WriteBinary(dir.File("dense.gguf"),
+              GgufBuilder().String("general.architecture", "llama").U32("llama.block_count", 2).Build());
+  WriteBinary(dir.File("other.gguf"), GgufBuilder().String("general.architecture", "mamba").Build());
+  for (const char* name : {"half.gguf", "head.gguf", "text.gguf", "dense.gguf", "other.gguf"}) {
+    SCOPED_TRACE(name);
+    ExpectOneSentence(RunEstream({"run", dir.File(name), "-p", "x"}), kFailure, name);
+    ExpectOneSentence(RunEstream({"classify", dir.File(name), "--labels", "a,b", "x"}), kFailure, name);
+  }
+}
+
+TEST(CliErrors, InputLongerThanTheContextIsAFailure) {
+  std::string words;
+  for (int i = 0; i < 1100; ++i) words += " no";
+  const TempDir dir;
+  WriteBinary(dir.File("lines.txt"), "short\n" + words + "\n");
+  ExpectAll({
+      {RunModel({"-p", words}), kFailure, "the prompt has 1101 tokens, but the context of this model is 1024"},
+      {RunModel({"-p", "one two three", "-c", "2"}), kFailure, "-c allows 2"},
+      {ClassifyWith({"--labels", "a,b", words}), kFailure, "text 1 has 1101 tokens"},
+      {ClassifyWith({"--labels", "a,b", "-f", dir.File("lines.txt")}), kFailure, "line 2 has 1101 tokens"},
+      {ClassifyWith({"--labels", "a,b", "-c", "3", "one two three four"}), kFailure, "-c is 3"},
+  });
+}
+
+TEST(CliErrors, AFailedRunLeavesNoLogitsFile) {
+  const TempDir dir;
+  ExpectOneSentence(RunEstream(RunModel({"-p", "one two three", "-c", "2", "--logits", dir.File("out.npy")})), kFailure,
+                    "-c");
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
+
+}  // namespace
+}  // namespace estream
