@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door: every target installs what it needs and builds what is missing. CMakePresets.json knows how.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+DESTDIR ?=
+LONG ?= 0
+export JOBS LONG
+
+.PHONY: help demo build test bench format lint install clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo     build EStream, then label sample messages with the model that comes with it'
+	@echo 'make build    the program: build/release/estream'
+	@echo 'make test     all tests, optimised and under sanitizers; LONG=1 also fuzzes each target for 30 s'
+	@echo 'make bench    all benchmarks'
+	@echo 'make format   clang-format over all sources'
+	@echo 'make lint     clang-format and clang-tidy; neither may complain'
+	@echo 'make install  the program into PREFIX ($(PREFIX)), below DESTDIR if set'
+	@echo 'make clean    remove build/'
+
+build:
+	@scripts/setup.sh
+	@scripts/build.sh release estream
+
+demo: build
+	@scripts/demo.sh build/release/estream
+
+test:
+	@scripts/test.sh
+
+bench:
+	@scripts/setup.sh
+	@scripts/build.sh release
+	@for bench in build/release/*_bench; do [ ! -x $$bench ] || $$bench || exit 1; done
+
+format:
+	@scripts/setup.sh dev
+	@git ls-files '*.cc' '*.h' | xargs clang-format-14 -i
+
+lint:
+	@scripts/lint.sh
+
+install: build
+	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' --component estream
+
+clean:
+	@rm -rf build
