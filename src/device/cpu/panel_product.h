@@ -18,7 +18,7 @@ namespace estream {
 inline constexpr uint32_t kRowBlock = 256;
 
 // Floats from one row of scratch to the next: one cache line more than the row, since rows a power of two apart would
-// share a few cache sets and evict each other.
+// share a few cache sets and evict each other (worth a few per cent).
 constexpr uint64_t PaddedStride(uint64_t cols) { return AlignUp(cols, 16) + 16; }
 
 // A tiled matrix at an address.
