@@ -15,12 +15,12 @@ function(es_layer name)
   endif()
 endfunction()
 
-# es_test(NAME SOURCES ... DEPS ...) is one GoogleTest program whose cases ctest runs one by one.
+# es_test(NAME SOURCES ... DEPS ...) is one GoogleTest program whose cases ctest runs one by one, labelled NAME.
 function(es_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE ES_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ES_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
 endfunction()
