@@ -32,8 +32,7 @@ test:
 
 bench:
 	@scripts/setup.sh
-	@scripts/build.sh release
-	@for bench in build/release/*_bench; do [ ! -x $$bench ] || $$bench || exit 1; done
+	@scripts/build.sh release bench
 
 format:
 	@scripts/setup.sh dev

@@ -8,30 +8,28 @@ export JOBS=${JOBS:-$(nproc)}
 export UBSAN_OPTIONS=print_stacktrace=1
 
 # The programs whose code shares memory between threads.
-threaded=(base_test residency_test device_test pipeline_test engine_test)
+threaded='(base|residency|device|pipeline|engine|streaming)_test'
 
 closing_lines=()
 failed=0
 
 # run_ctest PRESET [ctest arguments...]: runs it and keeps its closing line.
 run_ctest() {
-  local preset=$1 log=build/$1/ctest.log
+  local preset=$1 log=build/$1/ctest.log status
   shift
+  set +e
   ctest --test-dir "build/$preset" -j "$JOBS" --output-on-failure --no-tests=error "$@" < /dev/null 2>&1 |
-    tee "$log" | grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )' || true
-  [[ ${PIPESTATUS[0]} -eq 0 ]] || failed=1
+    tee "$log" | grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )'
+  status=${PIPESTATUS[0]}
+  set -e
+  [[ $status -eq 0 ]] || failed=1
   closing_lines+=("$preset: $(grep -E '% tests passed' "$log" || echo 'ctest did not finish')")
 }
 
-# existing PRESET NAME...: those of the test programs that the preset has.
-existing() {
-  local preset=$1 targets
-  shift
-  targets=$(cmake --build "build/$preset" --target help)
-  for name in "$@"; do
-    grep -q "^$name:" <<< "$targets" && echo "$name"
-  done
-  return 0
+# targets PRESET REGEX: the preset's targets whose whole name matches.
+targets() {
+  scripts/build.sh "$1" build.ninja > /dev/null
+  ninja -C "build/$1" -t targets all | sed -nE 's/^([a-z0-9_]+): .*/\1/p' | grep -xE "$2" | sort -u
 }
 
 if [[ ${LONG:-0} == 1 ]]; then scripts/setup.sh dev; else scripts/setup.sh; fi
@@ -45,20 +43,21 @@ scripts/build.sh asan
 run_ctest asan
 
 echo "== thread sanitizer =="
-scripts/build.sh tsan help > /dev/null
-mapfile -t programs < <(existing tsan "${threaded[@]}")
+mapfile -t programs < <(targets tsan "$threaded")
 scripts/build.sh tsan "${programs[@]}"
-run_ctest tsan -L "^($(IFS='|'; echo "${programs[*]}"))\$"
+run_ctest tsan -L "^$threaded\$"
 
 if [[ ${LONG:-0} == 1 ]]; then
   echo "== fuzzing =="
-  scripts/build.sh fuzz
-  for target in build/fuzz/*_fuzz; do
-    name=$(basename "$target")
-    mkdir -p "build/fuzz/corpus/$name"
-    "$target" -max_total_time=30 -print_final_stats=0 -verbosity=0 -artifact_prefix="build/fuzz/$name-" \
-      "build/fuzz/corpus/$name" "fuzz/corpus/${name%_fuzz}" && result="30 s without a finding" || { result="FAILED"; failed=1; }
-    closing_lines+=("$name: $result")
+  mapfile -t programs < <(targets fuzz '[a-z0-9_]+_fuzz')
+  scripts/build.sh fuzz "${programs[@]}"
+  for program in "${programs[@]}"; do
+    found=build/fuzz/corpus/$program  # what this run adds; the kept corpus is only read
+    mkdir -p "$found"
+    result="30 s without a finding"
+    "build/fuzz/$program" -max_total_time=30 -verbosity=0 -artifact_prefix="build/fuzz/$program-" "$found" \
+      "fuzz/corpus/${program%_fuzz}" || { result="FAILED, see build/fuzz/$program-*"; failed=1; }
+    closing_lines+=("$program: $result")
   done
 fi
 
