@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/machine.h"
 #include "base/macros.h"
 #include "estream/classify.h"
 #include "format/file.h"
@@ -205,10 +206,10 @@ Outcome ClassifyAll(const ClassifyFlags& flags, const Job& job, Classifier* clas
 
 void PrintSummary(const Engine& engine, size_t texts, double seconds) {
   const std::string line =
-      fmt::format("{} {} in {} ({} each), peak memory {}, {}\n", texts, texts == 1 ? "text" : "texts",
+      fmt::format("{} {} in {} ({} each), peak memory {}, {}", texts, texts == 1 ? "text" : "texts",
                   FormatSeconds(seconds), FormatSeconds(seconds / static_cast<double>(texts)),
                   FormatBytes(PeakResidentBytes()), OneLine(engine.device_description()));
-  const std::string styled = Dim(line, UsesColour(stderr));
+  const std::string styled = Dim(line, UsesColour(stderr)) + "\n";
   std::fwrite(styled.data(), 1, styled.size(), stderr);
 }
 
@@ -234,6 +235,7 @@ Outcome Classify(ClassifyFlags& flags, Positionals positionals) {
   const auto start = std::chrono::steady_clock::now();
   ES_RETURN_IF_NOT_OK(ClassifyAll(flags, job, classifier->get()));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ES_RETURN_IF_NOT_OK(WriteTrace(flags.model, *engine));
   if (!flags.json && !flags.quiet) PrintSummary(*engine, job.texts.size(), seconds);
   return Outcome::Ok();
 }
