@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/test_files.h"
+
 extern char** environ;
 
 namespace estream {
@@ -36,7 +38,14 @@ class MemoryFile {
   const int descriptor_;
 };
 
+// A pack cache of this test program's own, so that a test leaves nothing in the user's.
+void UseOwnPackCache() {
+  static const TempDir cache;
+  setenv("ESTREAM_CACHE_DIR", cache.path().c_str(), 1);
+}
+
 ProgramResult Spawn(const std::vector<std::string>& command, const std::string& input) {
+  UseOwnPackCache();
   const MemoryFile in(input), out, err;
   posix_spawn_file_actions_t streams;
   posix_spawn_file_actions_init(&streams);

@@ -5,11 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/macros.h"
+#include "estream/pack_cache.h"
+#include "format/file.h"
 #include "format/quote.h"
+#include "tools/byte_progress.h"
 #include "tools/command_line.h"
+#include "tools/terminal.h"
 
 namespace estream {
 
@@ -22,6 +27,20 @@ void AddModelFlags(CLI::App& app, ModelFlags* flags) {
   app.add_option("--activations", flags->activations, "Number format of activations: f32")->type_name("NAME");
   app.add_option("--override-pre", flags->override_pre, "Use this pre-tokenizer instead of the file's")
       ->type_name("NAME");
+  app.add_option("--schedule", flags->experts.schedule,
+                 "When experts are read: stream, per-layer, after-routing, on-demand, or resident (all at start); "
+                 "default: stream, or resident for a plain file with --no-pack-cache")
+      ->type_name("NAME");
+  AddCount(app, "--group", 1, UINT32_MAX, &flags->experts.group_size, "Experts a read; default: 4");
+  AddCount(app, "--banks", 1, UINT32_MAX, &flags->experts.bank_count, "Groups in memory at once; default: 3");
+  AddCount(app, "--queue-depth", 1, 256, &flags->experts.queue_depth, "Reads in flight; default: 2");
+  app.add_option("--storage", flags->experts.storage, "How packs are read: auto, io_uring or threads")
+      ->type_name("NAME");
+  app.add_flag("--check", flags->experts.check_hashes, "Compare the stored hash of everything read from a pack");
+  app.add_flag("--no-pack-cache", flags->no_pack_cache,
+               "Load a plain model file whole instead of packing it once into the cache folder");
+  app.add_option("--trace", flags->trace_file, "Write what happened when, as a Chrome/Perfetto trace")
+      ->type_name("OUT.json");
 }
 
 Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
@@ -43,7 +62,16 @@ Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
 }
 
 Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model) {
-  ES_ASSIGN_OR_RETURN(*model, Model::Open(flags.model, {.override_pre = flags.override_pre}));
+  std::string path = flags.model;
+  if (!flags.no_pack_cache) {
+    PackCacheOptions cache;
+    cache.threads = flags.threads;
+    ByteProgress bar;
+    cache.notice = [](const std::string& what) { PrintError(what); };
+    cache.progress = [&bar](const char* phase, uint64_t done, uint64_t total) { bar.Update(phase, done, total); };
+    ES_ASSIGN_OR_RETURN(path, CachedPack(flags.model, cache));
+  }
+  ES_ASSIGN_OR_RETURN(*model, Model::Open(path, {.override_pre = flags.override_pre}));
   return Outcome::Ok();
 }
 
@@ -59,11 +87,19 @@ Outcome OpenEngine(const ModelFlags& flags, std::shared_ptr<const Model> model, 
   EngineOptions options;
   options.device = flags.device;
   options.threads = flags.threads;
+  options.experts = flags.experts;
+  options.trace = !flags.trace_file.empty();
   options.max_tokens = flags.max_tokens != 0 ? flags.max_tokens : static_cast<uint32_t>(needed_tokens);
   Result<std::unique_ptr<Engine>> opened = Engine::Open(std::move(model), options);
   if (!opened.ok()) return Outcome::FromFlags(opened.status());
   *engine = std::move(*opened);
   return Outcome::Ok();
+}
+
+Outcome WriteTrace(const ModelFlags& flags, const Engine& engine) {
+  if (flags.trace_file.empty()) return Outcome::Ok();
+  const std::string json = engine.TraceJson();
+  return WriteFileAtomically(flags.trace_file, std::as_bytes(std::span(json)));
 }
 
 }  // namespace estream

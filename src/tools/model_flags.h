@@ -20,6 +20,9 @@ struct ModelFlags {
   std::string activations = "f32";
   uint32_t threads = 0;     // 0: all
   uint32_t max_tokens = 0;  // 0: as many as the input needs
+  ExpertOptions experts;
+  bool no_pack_cache = false;
+  std::string trace_file;
 };
 
 void AddModelFlags(CLI::App& app, ModelFlags* flags);
@@ -27,7 +30,8 @@ void AddModelFlags(CLI::App& app, ModelFlags* flags);
 // Checks the flags that need no model, and takes the model from the positionals when -m did not name it.
 Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals);
 
-// Opens the model's file. Reads no weights.
+// Opens the model's file: a pack as it is; of a plain model file the cached pack, which is made first when there is
+// none (saying so on standard error), or with --no-pack-cache the file itself.
 Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model);
 
 // Loads the model for inputs of `needed_tokens`, or of -c if given.
@@ -35,5 +39,8 @@ Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model);
 // Errors: a failure when the input does not fit -c or the model's context; usage for flags that the engine refuses.
 Outcome OpenEngine(const ModelFlags& flags, std::shared_ptr<const Model> model, uint64_t needed_tokens,
                    std::unique_ptr<Engine>* engine);
+
+// Writes --trace, when it was given.
+Outcome WriteTrace(const ModelFlags& flags, const Engine& engine);
 
 }  // namespace estream

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formatting, and one line of /proc.
+// Formatting.
 #include "tools/report.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
 
 namespace estream {
-
-uint64_t PeakResidentBytes() {
-  std::ifstream status("/proc/self/status");
-  const std::string key = "VmHWM:";
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(key)) return std::stoull(line.substr(key.size())) * 1024;  // the kernel's unit is kB
-  }
-  return 0;
-}
 
 std::string FormatSeconds(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.0f} us", seconds * 1e6);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for people and for programs: peak memory, durations, sizes, probabilities, JSON lines.
+// Numbers for people and for programs: durations, sizes, probabilities, JSON lines.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,6 @@
 namespace estream {
 
 using Json = nlohmann::ordered_json;
-
-// The most memory this process has had resident, in bytes (VmHWM); 0 where the system does not say.
-uint64_t PeakResidentBytes();
 
 std::string FormatSeconds(double seconds);      // "3.2 ms", "1.25 s", "2 min 05 s"
 std::string FormatBytes(uint64_t bytes);        // "512 B", "20.4 MiB"

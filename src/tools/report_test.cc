@@ -32,13 +32,6 @@ TEST(Report, PercentagesAlign) {
   EXPECT_EQ(FormatPercent(0.98611), " 98.61 %");
 }
 
-TEST(Report, PeakMemoryGrowsWithWhatIsTouched) {
-  const uint64_t before = PeakResidentBytes();
-  ASSERT_GT(before, 0u);
-  const std::vector<char> touched(64 << 20, 1);
-  EXPECT_GE(PeakResidentBytes(), before + (32 << 20)) << touched[4096];
-}
-
 TEST(Report, JsonIsAlwaysOneValidLine) {
   const std::string line = JsonLine({{"text", "a\nb\xff"}});
   EXPECT_EQ(line.find('\n'), line.size() - 1);

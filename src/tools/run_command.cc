@@ -7,7 +7,9 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 
+#include "base/machine.h"
 #include "base/macros.h"
 #include "format/file.h"
 #include "format/npy.h"
@@ -133,6 +135,7 @@ Outcome Prefill(const RunFlags& flags, Engine* engine, const std::vector<int32_t
 struct RunResult {
   std::vector<int32_t> tokens;
   double load_s = 0;
+  uint64_t mem_available_drop = 0;  // in the system's MemAvailable, from before the model was opened to after the pass
   PrefillReport report;
   std::vector<NextToken> top;
 
@@ -159,6 +162,14 @@ void PrintJson(const Engine& engine, const RunResult& result) {
                   {"peak_rss_bytes", PeakResidentBytes()},
                   {"routes", result.report.routes},
                   {"active_experts", result.report.active_experts},
+                  {"experts", ToValidUtf8(engine.expert_description())},
+                  {"compute_s", result.report.compute_s},
+                  {"io_s", result.report.io_s},
+                  {"stall_s", result.report.stall_s},
+                  {"bubble_rate", result.report.bubble_rate()},
+                  {"read_bytes", result.report.read_bytes},
+                  {"wasted_bytes", result.report.wasted_bytes},
+                  {"mem_available_drop_bytes", result.mem_available_drop},
                   {"top", top},
                   {"token_ids", result.tokens},
                   {"memory", MemoryJson(engine.memory())}}));
@@ -180,6 +191,10 @@ void PrintForPeople(const Engine& engine, const RunResult& result) {
   Write(fmt::format("{} tokens, first logits after {} ({:.0f} tokens/s), loaded in {}\n", result.report.tokens,
                     FormatSeconds(result.report.ttft_s), result.tokens_per_s(), FormatSeconds(result.load_s)));
   Write(fmt::format("peak memory {}, {}\n", FormatBytes(PeakResidentBytes()), OneLine(engine.device_description())));
+  if (result.report.read_bytes > 0) {
+    Write(fmt::format("experts: {}; read {}, waited {}\n", OneLine(engine.expert_description()),
+                      FormatBytes(result.report.read_bytes), FormatSeconds(result.report.stall_s)));
+  }
 }
 
 Outcome Run(RunFlags& flags, Positionals positionals) {
@@ -187,6 +202,7 @@ Outcome Run(RunFlags& flags, Positionals positionals) {
   ES_RETURN_IF_NOT_OK(CheckRunFlags(flags, positionals));
 
   RunResult result;
+  const std::optional<SystemMemory> before = ReadSystemMemory();
   const auto start = std::chrono::steady_clock::now();
   std::shared_ptr<const Model> model;
   ES_RETURN_IF_NOT_OK(OpenModel(flags.model, &model));
@@ -196,6 +212,11 @@ Outcome Run(RunFlags& flags, Positionals positionals) {
   result.load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   ES_RETURN_IF_NOT_OK(Prefill(flags, engine.get(), result.tokens, &result.report, &result.top));
+  ES_RETURN_IF_NOT_OK(WriteTrace(flags.model, *engine));
+  const std::optional<SystemMemory> after = ReadSystemMemory();
+  if (before && after && before->available_bytes > after->available_bytes) {
+    result.mem_available_drop = before->available_bytes - after->available_bytes;
+  }
   if (flags.json) {
     PrintJson(*engine, result);
   } else {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bar on standard error for work that is counted in bytes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace estream {
+
+// "packing  [######......]  52 %  2.1 of 3.9 GiB", at most ten times a second, only on a terminal, and only for work
+// that takes longer than a second.
+class ByteProgress {
+ public:
+  ByteProgress();
+  ~ByteProgress();  // takes the line away
+  ByteProgress(const ByteProgress&) = delete;
+  ByteProgress& operator=(const ByteProgress&) = delete;
+
+  void Update(const std::string& phase, uint64_t done, uint64_t total);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const bool enabled_;
+  bool shown_ = false;
+  Clock::time_point next_;  // of the next change on the screen
+};
+
+}  // namespace estream
