@@ -59,43 +59,53 @@ int SignedByte(const TileView& t, uint32_t row, uint32_t element) {
 float HalfOf(const std::byte* plane, uint32_t row) { return LoadHalf(plane + 2 * row); }
 float ByteOf(const std::byte* plane, uint32_t row) { return static_cast<float>(static_cast<uint8_t>(plane[row])); }
 
-// (d * sc) * q - (dmin * mn): both products in brackets are exact in float.
-float SuperScaled(const TileView& t, uint32_t row, int q) {
-  const float scale = HalfOf(t.super, row) * ByteOf(t.scale, row);
-  const float min = HalfOf(t.super_min, row) * ByteOf(t.min, row);
-  return scale * static_cast<float>(q) - min;
+float FloatOf(WeightFormat format, const TileView& t, uint32_t index) {
+  if (format == WeightFormat::kF32) return LoadLe<float>(t.values + 4 * index);
+  if (format == WeightFormat::kF16) return LoadHalf(t.values + 2 * index);
+  return Bf16ToFloat(LoadLe<uint16_t>(t.values + 2 * index));
 }
 
-float DecodeElement(WeightFormat format, const TileView& t, uint32_t row, uint32_t element) {
-  const uint32_t index = kTileRows * element + row;
-  switch (format) {
-    case WeightFormat::kF32:
-      return LoadLe<float>(t.values + 4 * index);
-    case WeightFormat::kF16:
-      return LoadHalf(t.values + 2 * index);
-    case WeightFormat::kBF16:
-      return Bf16ToFloat(LoadLe<uint16_t>(t.values + 2 * index));
-    case WeightFormat::kQ4_0:
-      return HalfOf(t.scale, row) * static_cast<float>(Nibble(t, row, element) - 8);
-    case WeightFormat::kQ4_1:
-      return HalfOf(t.scale, row) * static_cast<float>(Nibble(t, row, element)) + HalfOf(t.min, row);
-    case WeightFormat::kQ5_0:
-      return HalfOf(t.scale, row) * static_cast<float>(FiveBits(t, row, element) - 16);
-    case WeightFormat::kQ5_1:
-      return HalfOf(t.scale, row) * static_cast<float>(FiveBits(t, row, element)) + HalfOf(t.min, row);
-    case WeightFormat::kQ8_0:
-      return HalfOf(t.scale, row) * static_cast<float>(SignedByte(t, row, element));
-    case WeightFormat::kQ4_K:
-      return SuperScaled(t, row, Nibble(t, row, element));
-    case WeightFormat::kQ5_K:
-      return SuperScaled(t, row, FiveBits(t, row, element));
-    case WeightFormat::kQ6_K: {
-      const auto sc = static_cast<int8_t>(t.scale[kTileRows * (element / 16) + row]);
-      const float scale = HalfOf(t.super, row) * static_cast<float>(sc);
-      return scale * static_cast<float>(SixBits(t, row, element) - 32);
+// The integers of one row; a format with an offset has it taken off.
+void ReadQuants(WeightFormat format, const TileView& t, uint32_t row, int* q) {
+  for (uint32_t e = 0; e < kTileElements; ++e) {
+    switch (format) {
+      case WeightFormat::kQ4_0:
+        q[e] = Nibble(t, row, e) - 8;
+        break;
+      case WeightFormat::kQ5_0:
+        q[e] = FiveBits(t, row, e) - 16;
+        break;
+      case WeightFormat::kQ5_1:
+      case WeightFormat::kQ5_K:
+        q[e] = FiveBits(t, row, e);
+        break;
+      case WeightFormat::kQ6_K:
+        q[e] = SixBits(t, row, e) - 32;
+        break;
+      case WeightFormat::kQ8_0:
+        q[e] = SignedByte(t, row, e);
+        break;
+      default:
+        q[e] = Nibble(t, row, e);
     }
   }
-  return 0.0f;
+}
+
+TileRow ReadRow(WeightFormat format, const TileView& t, uint32_t row) {
+  TileRow r;
+  ReadQuants(format, t, row, r.q);
+  r.has_min = t.min != nullptr;
+  if (format == WeightFormat::kQ6_K) {
+    r.scale = HalfOf(t.super, row);
+    for (uint32_t half = 0; half < 2; ++half) r.factor[half] = static_cast<int8_t>(t.scale[kTileRows * half + row]);
+  } else if (t.super != nullptr) {
+    r.scale = HalfOf(t.super, row) * ByteOf(t.scale, row);
+    r.min = -(HalfOf(t.super_min, row) * ByteOf(t.min, row));
+  } else {
+    r.scale = HalfOf(t.scale, row);
+    if (r.has_min) r.min = HalfOf(t.min, row);
+  }
+  return r;
 }
 
 // Appends a plane of `count` units at *end, or says that there is none.
@@ -158,6 +168,10 @@ uint64_t TiledBytes(WeightFormat format, uint64_t rows, uint64_t cols) {
   return CeilDiv(rows, kTileRows) * MakePanelLayout(format, cols).bytes;
 }
 
+TileRow ReadTileRow(WeightFormat format, const std::byte* panel, uint64_t cols, uint64_t tile, uint32_t row) {
+  return ReadRow(format, ViewTile(PlaneBytesOf(format), MakePanelLayout(format, cols), panel, tile), row);
+}
+
 void DecodePanel(WeightFormat format, const std::byte* panel, uint64_t cols, uint64_t first, uint64_t count,
                  float* out) {
   ES_DCHECK(first % kTileElements == 0 && count % kTileElements == 0 && first + count <= cols);
@@ -165,9 +179,16 @@ void DecodePanel(WeightFormat format, const std::byte* panel, uint64_t cols, uin
   const PanelLayout layout = MakePanelLayout(format, cols);
   for (uint64_t k = 0; k < count; k += kTileElements) {
     const TileView tile = ViewTile(unit, layout, panel, (first + k) / kTileElements);
-    for (uint32_t element = 0; element < kTileElements; ++element) {
-      for (uint32_t row = 0; row < kTileRows; ++row) {
-        out[kTileRows * (k + element) + row] = DecodeElement(format, tile, row, element);
+    for (uint32_t row = 0; row < kTileRows; ++row) {
+      float* to = out + kTileRows * k + row;
+      if (unit.scale == 0) {
+        for (uint32_t e = 0; e < kTileElements; ++e) to[kTileRows * e] = FloatOf(format, tile, kTileRows * e + row);
+        continue;
+      }
+      const TileRow r = ReadRow(format, tile, row);
+      for (uint32_t e = 0; e < kTileElements; ++e) {
+        const float product = r.scale * static_cast<float>(r.factor[e / 16]) * static_cast<float>(r.q[e]);
+        to[kTileRows * e] = r.has_min ? product + r.min : product;
       }
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planes of a tiled panel are made of: bytes a tile, and where an element's bits lie.
+// What the planes of a tiled panel are made of: bytes a tile, where an element's bits lie, and their scalar reader.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +32,18 @@ struct NibblePlace {
 };
 
 constexpr NibblePlace PlaceOfElement(uint32_t element) { return {element / 8, element % 4, element / 4 % 2}; }
+
+// One row of a tile of a block format, unpacked: element e is scale * factor[e / 16] * q[e], plus min where has_min;
+// both products are exact in float, the sum rounds once.
+struct TileRow {
+  int q[kTileElements];
+  int factor[2] = {1, 1};  // other than 1 in Q6_K only
+  float scale = 0;
+  float min = 0;
+  bool has_min = false;
+};
+
+// Pre: the format is none of F32, F16 and BF16; CanTile(format, cols); tile < cols / 32; row < 32.
+TileRow ReadTileRow(WeightFormat format, const std::byte* panel, uint64_t cols, uint64_t tile, uint32_t row);
 
 }  // namespace estream

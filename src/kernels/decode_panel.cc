@@ -11,73 +11,36 @@
 #include <cstring>
 
 #include "base/macros.h"
-#include "format/tile_planes.h"
+#include "format/tile.h"
 #include "kernels/simd.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/decode_panel.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/tile_bytes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace estream {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
+// --- One small struct a format: signed bytes q' = (q - offset) * 2^kShift, the scale of each half, and the min.
 
-using F32 = hn::CappedTag<float, kTileRows>;
-using U32 = hn::RebindToUnsigned<F32>;
-using VF = hn::Vec<F32>;
-using VU = hn::Vec<U32>;
+HWY_INLINE Octet FlipTopBits(const Octet& q) { return {hn::Xor(q.low, Bytes(0x80)), hn::Xor(q.high, Bytes(0x80))}; }
 
-// The planes of one tile, moved on to the first row of the vector.
-struct TilePlanes {
-  const uint8_t* values;
-  const uint8_t* high;
-  const uint8_t* scale;
-  const uint8_t* min;
-  const uint8_t* super;
-  const uint8_t* super_min;
-};
-
-HWY_INLINE VU LoadLine(const uint8_t* p) { return hn::LoadU(U32(), reinterpret_cast<const uint32_t*>(p)); }
-
-HWY_INLINE VU AndBytes(VU v, uint32_t byte) { return hn::And(v, hn::Set(U32(), byte * 0x01010101u)); }
-HWY_INLINE VU XorBytes(VU v, uint32_t byte) { return hn::Xor(v, hn::Set(U32(), byte * 0x01010101u)); }
-
-HWY_INLINE VF LoadHalves(const uint8_t* p) {
-  const hn::Rebind<hwy::float16_t, F32> df16;
-  return hn::PromoteTo(F32(), hn::LoadU(df16, reinterpret_cast<const hwy::float16_t*>(p)));
+template <int kBits>
+HWY_INLINE Octet ShiftBytes(const Octet& q) {
+  return {hn::ShiftLeft<kBits>(q.low), hn::ShiftLeft<kBits>(q.high)};
 }
-
-HWY_INLINE VF LoadBytes(const uint8_t* p) {
-  const hn::Rebind<uint8_t, F32> du8;
-  const hn::RebindToSigned<F32> di32;
-  return hn::ConvertTo(F32(), hn::PromoteTo(di32, hn::LoadU(du8, p)));
-}
-
-HWY_INLINE VF LoadSignedBytes(const uint8_t* p) {
-  const hn::Rebind<int8_t, F32> di8;
-  const hn::RebindToSigned<F32> di32;
-  return hn::ConvertTo(F32(), hn::PromoteTo(di32, hn::LoadU(di8, reinterpret_cast<const int8_t*>(p))));
-}
-
-// --- One small struct a format: its bytes of eight elements, the place of the value in its byte, its scale and min.
-
-// Elements 8j..8j+3 and 8j+4..8j+7 of every lane's row, as signed bytes q' = (q - offset) * 2^kShift.
-struct Octet {
-  VU low;
-  VU high;
-};
 
 struct Q4_0 {
   static constexpr int kShift = 4;
   static constexpr bool kHasMin = false;
   template <int kLine>
   static HWY_INLINE Octet Load(const TilePlanes& t) {
-    const VU v = XorBytes(LoadLine(t.values + kLine * kLineBytes), 0x88);
-    return {AndBytes(hn::ShiftLeft<4>(v), 0xF0), AndBytes(v, 0xF0)};
+    const VU v = hn::Xor(LoadLine(t.values + kLine * kLineBytes), Bytes(0x88));
+    return {hn::And(hn::ShiftLeft<4>(v), Bytes(0xF0)), hn::And(v, Bytes(0xF0))};
   }
   template <int kHalf>
   static HWY_INLINE VF Scale(const TilePlanes& t) {
@@ -90,8 +53,7 @@ struct Q4_1 {
   static constexpr bool kHasMin = true;
   template <int kLine>
   static HWY_INLINE Octet Load(const TilePlanes& t) {
-    const VU v = LoadLine(t.values + kLine * kLineBytes);
-    return {AndBytes(v, 0x0F), AndBytes(hn::ShiftRight<4>(v), 0x0F)};
+    return LoadNibbles<kLine>(t);
   }
   template <int kHalf>
   static HWY_INLINE VF Scale(const TilePlanes& t) {
@@ -100,22 +62,18 @@ struct Q4_1 {
   static HWY_INLINE VF Min(const TilePlanes& t) { return LoadHalves(t.min); }
 };
 
-struct Q5_1 : Q4_1 {
-  template <int kLine>
-  static HWY_INLINE Octet Load(const TilePlanes& t) {
-    const Octet q = Q4_1::Load<kLine>(t);
-    const VU high = LoadLine(t.high);
-    return {hn::Or(q.low, hn::ShiftLeft<4>(AndBytes(hn::ShiftRight<2 * kLine>(high), 1))),
-            hn::Or(q.high, hn::ShiftLeft<4>(AndBytes(hn::ShiftRight<2 * kLine + 1>(high), 1)))};
-  }
-};
-
 struct Q5_0 : Q4_0 {
   static constexpr int kShift = 3;
   template <int kLine>
   static HWY_INLINE Octet Load(const TilePlanes& t) {
-    const Octet q = Q5_1::Load<kLine>(t);
-    return {XorBytes(hn::ShiftLeft<3>(q.low), 0x80), XorBytes(hn::ShiftLeft<3>(q.high), 0x80)};
+    return FlipTopBits(ShiftBytes<3>(LoadFiveBits<kLine>(t)));
+  }
+};
+
+struct Q5_1 : Q4_1 {
+  template <int kLine>
+  static HWY_INLINE Octet Load(const TilePlanes& t) {
+    return LoadFiveBits<kLine>(t);
   }
 };
 
@@ -123,22 +81,22 @@ struct Q8_0 : Q4_0 {
   static constexpr int kShift = 0;
   template <int kLine>
   static HWY_INLINE Octet Load(const TilePlanes& t) {
-    return {LoadLine(t.values + 2 * kLine * kLineBytes), LoadLine(t.values + (2 * kLine + 1) * kLineBytes)};
+    return LoadFullBytes<kLine>(t);
   }
 };
 
 struct Q4_K : Q4_1 {
   template <int kHalf>
   static HWY_INLINE VF Scale(const TilePlanes& t) {
-    return hn::Mul(LoadHalves(t.super), LoadBytes(t.scale));
+    return SuperScale(t);
   }
-  static HWY_INLINE VF Min(const TilePlanes& t) { return hn::Neg(hn::Mul(LoadHalves(t.super_min), LoadBytes(t.min))); }
+  static HWY_INLINE VF Min(const TilePlanes& t) { return hn::Neg(SuperMin(t)); }
 };
 
 struct Q5_K : Q4_K {
   template <int kLine>
   static HWY_INLINE Octet Load(const TilePlanes& t) {
-    return Q5_1::Load<kLine>(t);
+    return LoadFiveBits<kLine>(t);
   }
 };
 
@@ -147,16 +105,11 @@ struct Q6_K {
   static constexpr bool kHasMin = false;
   template <int kLine>
   static HWY_INLINE Octet Load(const TilePlanes& t) {
-    const VU v = LoadLine(t.values + kLine * kLineBytes);
-    const VU high = hn::ShiftRight<4 * (kLine % 2)>(LoadLine(t.high + kLine / 2 * kLineBytes));
-    const VU low4 = hn::ShiftLeft<2>(AndBytes(v, 0x0F));
-    const VU high4 = AndBytes(hn::ShiftRight<2>(v), 0x3C);
-    return {XorBytes(hn::Or(low4, hn::ShiftLeft<6>(AndBytes(high, 3))), 0x80),
-            XorBytes(hn::Or(high4, hn::ShiftLeft<4>(AndBytes(high, 12))), 0x80)};
+    return FlipTopBits(ShiftBytes<2>(LoadSixBits<kLine>(t)));
   }
   template <int kHalf>
   static HWY_INLINE VF Scale(const TilePlanes& t) {
-    return hn::Mul(LoadHalves(t.super), LoadSignedBytes(t.scale + kHalf * kTileRows));
+    return hn::Mul(LoadHalves(t.super), hn::ConvertTo(F32(), LoadSignedBytes(t.scale + kHalf * kTileRows)));
   }
 };
 
@@ -226,29 +179,11 @@ HWY_INLINE void DecodeTile(const TilePlanes& t, float* out) {
 }
 
 template <class Format>
-HWY_NOINLINE void DecodeBlocks(const uint8_t* panel, const PanelLayout& layout, const PlaneBytes& unit,
-                               uint64_t first_tile, uint64_t tiles, float* out) {
-  const uint32_t lanes = static_cast<uint32_t>(hn::Lanes(F32()));
-  // A plane that does not exist stands at the start of the panel and is never read.
-  const auto start = [](uint64_t plane) { return plane == PanelLayout::kNoPlane ? 0 : plane; };
+HWY_NOINLINE void DecodeBlocks(const PanelReader& panel, uint64_t first_tile, uint64_t tiles, float* out) {
+  const auto lanes = static_cast<uint32_t>(hn::Lanes(F32()));
   for (uint64_t i = 0; i < tiles; ++i) {
-    const uint64_t tile = first_tile + i;
-    const uint64_t super = tile / kTilesPerSuper;
-    const uint8_t* values = panel + layout.values + tile * unit.values;
-    const uint8_t* high = panel + start(layout.high) + tile * unit.high;
-    const uint8_t* scale = panel + layout.scale + tile * unit.scale;
-    const uint8_t* min = panel + start(layout.min) + tile * unit.min;
-    const uint8_t* super_scale = panel + start(layout.super) + super * unit.super;
-    const uint8_t* super_min = panel + start(layout.super_min) + super * unit.super_min;
-    const uint32_t scale_bytes = unit.super == 0 ? 2 : 1;  // fp16 or one byte a row
     for (uint32_t row = 0; row < kTileRows; row += lanes) {
-      const TilePlanes t = {.values = values + 4 * row,
-                            .high = high + 4 * row,
-                            .scale = scale + scale_bytes * row,
-                            .min = min + scale_bytes * row,
-                            .super = super_scale + 2 * row,
-                            .super_min = super_min + 2 * row};
-      DecodeTile<Format>(t, out + i * kTileElements * kTileRows + row);
+      DecodeTile<Format>(panel.Tile(first_tile + i, row), out + i * kTileElements * kTileRows + row);
     }
   }
 }
@@ -269,8 +204,7 @@ HWY_NOINLINE void DecodeBf16(const uint8_t* src, uint64_t count, float* out) {
 
 void DecodePanelTarget(WeightFormat format, const std::byte* panel, uint64_t cols, uint64_t first, uint64_t count,
                        float* out) {
-  const PanelLayout layout = MakePanelLayout(format, cols);
-  const PlaneBytes unit = PlaneBytesOf(format);
+  const PanelReader reader(format, panel, cols);
   const auto* bytes = reinterpret_cast<const uint8_t*>(panel);
   const uint64_t tile = first / kTileElements, tiles = count / kTileElements;
   switch (format) {
@@ -282,21 +216,21 @@ void DecodePanelTarget(WeightFormat format, const std::byte* panel, uint64_t col
     case WeightFormat::kBF16:
       return DecodeBf16(bytes + 2 * kTileRows * first, kTileRows * count, out);
     case WeightFormat::kQ4_0:
-      return DecodeBlocks<Q4_0>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q4_0>(reader, tile, tiles, out);
     case WeightFormat::kQ4_1:
-      return DecodeBlocks<Q4_1>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q4_1>(reader, tile, tiles, out);
     case WeightFormat::kQ5_0:
-      return DecodeBlocks<Q5_0>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q5_0>(reader, tile, tiles, out);
     case WeightFormat::kQ5_1:
-      return DecodeBlocks<Q5_1>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q5_1>(reader, tile, tiles, out);
     case WeightFormat::kQ8_0:
-      return DecodeBlocks<Q8_0>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q8_0>(reader, tile, tiles, out);
     case WeightFormat::kQ4_K:
-      return DecodeBlocks<Q4_K>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q4_K>(reader, tile, tiles, out);
     case WeightFormat::kQ5_K:
-      return DecodeBlocks<Q5_K>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q5_K>(reader, tile, tiles, out);
     case WeightFormat::kQ6_K:
-      return DecodeBlocks<Q6_K>(bytes, layout, unit, tile, tiles, out);
+      return DecodeBlocks<Q6_K>(reader, tile, tiles, out);
   }
 }
 

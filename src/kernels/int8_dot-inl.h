@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place with raw intrinsics: products of unsigned weight bytes and signed activation bytes, summed in each
-// lane.
+// Integer dot products of unsigned weight bytes with signed activation bytes; the one place with raw intrinsics.
 //
-// Vectors are 32-bit lanes of four bytes. ES_HAS_PAIR_DOT: u8 x i8 to two 16-bit sums of two products (AVX2, AVX-512).
-// ES_HAS_QUAD_DOT: u8 x i8 to one 32-bit sum of four products, added to an accumulator (AVX-512 VNNI). Both wrap
-// around; the pair product itself must fit 16 bits, else it saturates.
+// Vectors are 32-bit lanes of four bytes: a lane is a weight row. Each target has one form of accumulator:
+//   quad      32-bit sums of four products                (AVX-512 VNNI, one instruction a step)
+//   pair      two 16-bit sums of two products             (AVX2, AVX-512: maddubs and an addition)
+//   portable  32-bit sums, byte by byte                   (NEON, EMU128, SCALAR)
+// A kernel starts an accumulator at -offset * sum(a), steps through the lines of a block and finishes to 32-bit sums of
+// (w - offset) * a. In the pair form sums wrap around modulo 2^16 on the way, which is harmless when the finished value
+// fits; a product of two must fit at once, so weight bytes may be at most 127 there.
 
 #if defined(ESTREAM_KERNELS_INT8_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ESTREAM_KERNELS_INT8_DOT_INL_H_
@@ -42,35 +45,101 @@ HWY_BEFORE_NAMESPACE();
 namespace estream {
 namespace HWY_NAMESPACE {
 
+using DotTag = hwy::HWY_NAMESPACE::CappedTag<int32_t, 16>;
+using DotVec = hwy::HWY_NAMESPACE::Vec<DotTag>;
+
 #if ES_HAS_PAIR_DOT
 
-// acc.i16[2l + h] += w.u8[4l + 2h] * a.i8[4l + 2h] + w.u8[4l + 2h + 1] * a.i8[4l + 2h + 1].
-//
 // The empty asm keeps g++ from reordering a chain of additions into a tree, for which it then runs out of registers.
 #if HWY_TARGET == HWY_AVX2
-using DotVec = hwy::HWY_NAMESPACE::Vec256<int32_t>;
 HWY_INLINE DotVec PairDot(DotVec acc, DotVec w, DotVec a) {
   __m256i sum = _mm256_add_epi16(acc.raw, _mm256_maddubs_epi16(w.raw, a.raw));
   asm("" : "+x"(sum));
   return DotVec{sum};
 }
+HWY_INLINE DotVec MulPairs16(DotVec x, DotVec y) { return DotVec{_mm256_madd_epi16(x.raw, y.raw)}; }
+HWY_INLINE DotVec Mul16(DotVec x, DotVec y) { return DotVec{_mm256_mullo_epi16(x.raw, y.raw)}; }
 #else
-using DotVec = hwy::HWY_NAMESPACE::Vec512<int32_t>;
 HWY_INLINE DotVec PairDot(DotVec acc, DotVec w, DotVec a) {
   __m512i sum = _mm512_add_epi16(acc.raw, _mm512_maddubs_epi16(w.raw, a.raw));
   asm("" : "+v"(sum));
   return DotVec{sum};
 }
+HWY_INLINE DotVec MulPairs16(DotVec x, DotVec y) { return DotVec{_mm512_madd_epi16(x.raw, y.raw)}; }
+HWY_INLINE DotVec Mul16(DotVec x, DotVec y) { return DotVec{_mm512_mullo_epi16(x.raw, y.raw)}; }
 #endif
+
+// v in both 16-bit halves of every lane.
+HWY_INLINE DotVec BothHalves(int v) {
+  return hwy::HWY_NAMESPACE::Set(DotTag(), static_cast<int32_t>((v & 0xFFFF) * 0x10001u));
+}
 
 #endif  // ES_HAS_PAIR_DOT
 
 #if ES_HAS_QUAD_DOT
-
-// acc.i32[l] += sum over i < 4 of w.u8[4l + i] * a.i8[4l + i].
 HWY_INLINE DotVec QuadDot(DotVec acc, DotVec w, DotVec a) { return DotVec{_mm512_dpbusd_epi32(acc.raw, w.raw, a.raw)}; }
+#endif
 
-#endif  // ES_HAS_QUAD_DOT
+// --- The form of this target.
+//
+//   kDotTakesFullBytes       whether weight bytes may use all 8 bits
+//   DotOffset(offset)        -offset as DotStart wants it
+//   DotStart(sums, offset)   an accumulator of -offset * sum(a); `sums`: two 16-bit sums a lane (ActivationBlock)
+//   DotStep(acc, w, a)       adds the products of one line
+//   DotFinish(acc)           the 32-bit sums
+//   DotFactor(factor)        a small integer a lane as DotFinishTimes wants it
+//   DotFinishTimes(acc, f)   the 32-bit sums times that
+
+#if ES_HAS_QUAD_DOT
+
+constexpr bool kDotTakesFullBytes = true;
+HWY_INLINE DotVec DotOffset(int offset) { return BothHalves(-offset); }
+HWY_INLINE DotVec DotStart(DotVec sums, DotVec offset) { return MulPairs16(sums, offset); }
+HWY_INLINE DotVec DotStep(DotVec acc, DotVec w, DotVec a) { return QuadDot(acc, w, a); }
+HWY_INLINE DotVec DotFinish(DotVec acc) { return acc; }
+HWY_INLINE DotVec DotFactor(DotVec factor) { return factor; }
+HWY_INLINE DotVec DotFinishTimes(DotVec acc, DotVec factor) { return hwy::HWY_NAMESPACE::Mul(acc, factor); }
+
+#elif ES_HAS_PAIR_DOT
+
+constexpr bool kDotTakesFullBytes = false;
+HWY_INLINE DotVec DotOffset(int offset) { return BothHalves(-offset); }
+HWY_INLINE DotVec DotStart(DotVec sums, DotVec offset) { return Mul16(sums, offset); }
+HWY_INLINE DotVec DotStep(DotVec acc, DotVec w, DotVec a) { return PairDot(acc, w, a); }
+HWY_INLINE DotVec DotFinish(DotVec acc) { return MulPairs16(acc, BothHalves(1)); }
+HWY_INLINE DotVec DotFactor(DotVec factor) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  return hn::Or(hn::And(factor, hn::Set(DotTag(), 0xFFFF)), hn::ShiftLeft<16>(factor));
+}
+HWY_INLINE DotVec DotFinishTimes(DotVec acc, DotVec factor) { return MulPairs16(acc, factor); }
+
+#else
+
+// Product of byte kByte of every lane, w's as unsigned and a's as signed.
+template <int kByte>
+HWY_INLINE DotVec ByteProduct(DotVec w, DotVec a) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const DotVec unsigned_byte = hn::And(hn::ShiftRight<8 * kByte>(w), hn::Set(DotTag(), 0xFF));
+  const DotVec signed_byte = hn::ShiftRight<24>(hn::ShiftLeft<24 - 8 * kByte>(a));
+  return hn::Mul(unsigned_byte, signed_byte);
+}
+
+constexpr bool kDotTakesFullBytes = true;
+HWY_INLINE DotVec DotOffset(int offset) { return hwy::HWY_NAMESPACE::Set(DotTag(), -offset); }
+HWY_INLINE DotVec DotStart(DotVec sums, DotVec offset) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  return hn::Mul(hn::Add(hn::ShiftRight<16>(hn::ShiftLeft<16>(sums)), hn::ShiftRight<16>(sums)), offset);
+}
+HWY_INLINE DotVec DotStep(DotVec acc, DotVec w, DotVec a) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const DotVec low = hn::Add(ByteProduct<0>(w, a), ByteProduct<1>(w, a));
+  return hn::Add(acc, hn::Add(low, hn::Add(ByteProduct<2>(w, a), ByteProduct<3>(w, a))));
+}
+HWY_INLINE DotVec DotFinish(DotVec acc) { return acc; }
+HWY_INLINE DotVec DotFactor(DotVec factor) { return factor; }
+HWY_INLINE DotVec DotFinishTimes(DotVec acc, DotVec factor) { return hwy::HWY_NAMESPACE::Mul(acc, factor); }
+
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace estream
