@@ -234,6 +234,7 @@ Outcome Classify(ClassifyFlags& flags, Positionals positionals) {
 
   const auto start = std::chrono::steady_clock::now();
   ES_RETURN_IF_NOT_OK(ClassifyAll(flags, job, classifier->get()));
+  ES_RETURN_IF_NOT_OK(WriteTrace(flags.model, *engine));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ES_RETURN_IF_NOT_OK(WriteTrace(flags.model, *engine));
   if (!flags.json && !flags.quiet) PrintSummary(*engine, job.texts.size(), seconds);
