@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "base/macros.h"
 #include "base/thread_pool.h"
@@ -50,9 +52,13 @@ Status Run(const Options& options) {
   report.facts.emplace_back("threads", fmt::format("{}", options.threads));
   report.facts.emplace_back("samples", fmt::format("median of {}", effort.repeats));
   report.tables.push_back(MeasurePeaks(effort, pool));
-  const double fma_peak = report.tables.front().rows.front().values.front();
+  const std::vector<ReportTable::Row> peaks = report.tables.front().rows;
+  const double fma_peak = peaks[0].values[0];
+  const double int8_peak = std::isnan(peaks[2].values[0]) ? peaks[1].values[0] : peaks[2].values[0];
   report.tables.push_back(MeasureDecoding(effort));
   report.tables.push_back(MeasureMatMul(effort, fma_peak));
+  report.tables.push_back(MeasureMatMulQ8(effort, int8_peak));
+  report.tables.push_back(MeasureQuantization(effort));
   ES_ASSIGN_OR_RETURN(ReportTable memory, MeasureMemory(effort, pool));
   report.tables.push_back(std::move(memory));
   ES_RETURN_IF_ERROR(AddStorage(options, effort, &report));

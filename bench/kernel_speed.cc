@@ -11,7 +11,9 @@
 #include "format/tile.h"
 #include "kernels/decode_panel.h"
 #include "kernels/matmul.h"
+#include "kernels/matmul_q8.h"
 #include "kernels/peak.h"
+#include "kernels/quantize.h"
 
 namespace estream {
 namespace {
@@ -44,6 +46,20 @@ std::vector<float> Activations(uint64_t tokens) {
   for (float& v : x) v = uniform(rng);
   return x;
 }
+
+// Quantised activations and their memory.
+struct Quantized {
+  explicit Quantized(uint32_t tokens)
+      : values(QuantizedValueBytes(tokens, kCols)),
+        blocks(tokens * (kCols / 32)),
+        view{tokens, kCols, values.data(), blocks.data()} {
+    const std::vector<float> x = Activations(tokens);
+    for (uint32_t row = 0; row < tokens; ++row) QuantizeRow(x.data() + row * kCols, row, view);
+  }
+  std::vector<int8_t> values;
+  std::vector<ActivationBlock> blocks;
+  QuantizedRows view;
+};
 
 double PeakOf(const Effort& effort, PeakMix mix, ThreadPool* pool) {
   constexpr uint64_t kRounds = 4000;
@@ -128,6 +144,50 @@ ReportTable MeasureMatMul(const Effort& effort, double fma_peak) {
     table.rows.push_back({fmt::format("{}", tokens), {a, 100 * a / fma_peak, b, 100 * b / fma_peak}});
   }
   return table;
+}
+
+ReportTable MeasureMatMulQ8(const Effort& effort, double int8_peak) {
+  ReportTable table = {.title = fmt::format("int8 product, K {}, GMAC/s and % of peak, 1 core", kCols),
+                       .label = "rows",
+                       .columns = {},
+                       .rows = {}};
+  std::vector<Matrix> matrices;
+  for (const WeightFormat format :
+       {WeightFormat::kQ4_0, WeightFormat::kQ4_K, WeightFormat::kQ6_K, WeightFormat::kQ8_0}) {
+    matrices.emplace_back(format, kRows);
+    table.columns.push_back(Traits(format).name);
+    table.columns.push_back("%");
+  }
+  for (const uint32_t tokens : kTokens) {
+    const Quantized x(tokens);
+    std::vector<float> y(tokens * kRows);
+    ReportTable::Row row = {fmt::format("{}", tokens), {}};
+    for (const Matrix& matrix : matrices) {
+      const double seconds = MedianSeconds(effort, kThreadClock, [&] {
+        for (uint64_t p = 0; p < matrix.panels; ++p) {
+          MatMulPanelQ8(matrix.format, matrix.panel(p), x.view, 0, tokens, y.data() + p * kTileRows, kRows);
+        }
+      });
+      const double speed = 1e-9 * static_cast<double>(tokens * kCols * kRows) / seconds;
+      row.values.push_back(speed);
+      row.values.push_back(100 * speed / int8_peak);
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+ReportTable MeasureQuantization(const Effort& effort) {
+  constexpr uint32_t kTokenCount = 64;
+  const std::vector<float> x = Activations(kTokenCount);
+  const Quantized q(kTokenCount);
+  const double seconds = MedianSeconds(effort, kThreadClock, [&] {
+    for (uint32_t row = 0; row < kTokenCount; ++row) QuantizeRow(x.data() + row * kCols, row, q.view);
+  });
+  return {.title = "Activations to int8, 1 core",
+          .label = "",
+          .columns = {"Gvalues/s"},
+          .rows = {{"quantise", {1e-9 * static_cast<double>(x.size()) / seconds}}}};
 }
 
 }  // namespace estream

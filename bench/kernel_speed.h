@@ -18,4 +18,11 @@ ReportTable MeasureDecoding(const Effort& effort);
 // shares are of `fma_peak`, in GMAC/s.
 ReportTable MeasureMatMul(const Effort& effort, double fma_peak);
 
+// Integer products with K = 2048 against a [1024, 2048] matrix of some formats, by rows; shares are of `int8_peak`,
+// that of the densest mix the target has, in GMAC/s.
+ReportTable MeasureMatMulQ8(const Effort& effort, double int8_peak);
+
+// Activations to int8: 10^9 values a second, one core.
+ReportTable MeasureQuantization(const Effort& effort);
+
 }  // namespace estream
