@@ -49,7 +49,9 @@ inline Result<std::unique_ptr<ModelRig>> MakeRig(const std::string& path, const 
   ES_ASSIGN_OR_RETURN(const DeviceBuffer placement, rig->device->Allocate(experts * sizeof(int32_t), "placement"));
   std::iota(placement.as<int32_t>(), placement.as<int32_t>() + experts, 0);
   std::vector<ResidentLayer> layers;
-  for (size_t l = 0; l < arenas.size(); ++l) layers.push_back({rig->graphs.layers[l].experts, arenas[l]});
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    layers.push_back({rig->graphs.layers[rig->plan->sparse_layers[i]].experts, arenas[i]});
+  }
   rig->experts = MakeResidentExperts(rig->device.get(), std::move(layers),
                                      {experts, rig->plan->expert_stride, max_routes, placement.ref(), &rig->clock});
   ES_ASSIGN_OR_RETURN(rig->prefill, Prefill::Create({rig->plan.get(), &rig->graphs, &rig->blocks, rig->experts.get(),

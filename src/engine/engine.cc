@@ -125,12 +125,12 @@ Result<std::unique_ptr<StreamingExperts>> EngineImpl::StartStreaming(const Exper
         fmt::format("unknown storage engine \"{}\" (known: auto, io_uring, threads)", options.storage.substr(0, 40)));
   }
   if (options.check_hashes) {
-    stream.check = [pack](uint32_t layer, uint32_t position, std::span<const std::byte> record) {
-      return CheckPackUnits(*pack, pack->experts(layer).offset + position * record.size(), record);
+    stream.check = [pack, &plan](uint32_t index, uint32_t position, std::span<const std::byte> record) {
+      return CheckPackUnits(*pack, pack->experts(plan.sparse_layers[index]).offset + position * record.size(), record);
     };
   }
   std::vector<StreamedLayer> layers;
-  for (uint32_t l = 0; l < plan.layers.size(); ++l) {
+  for (const uint32_t l : plan.sparse_layers) {
     const PackFile::Experts experts = pack->experts(l);
     layers.push_back({graphs_.layers[l].experts, experts.offset, experts.record_bytes});
   }
@@ -144,7 +144,9 @@ Result<std::unique_ptr<ExpertStream>> EngineImpl::LoadResidentExperts(const Capa
   ES_ASSIGN_OR_RETURN(const DeviceBuffer placement, device_->Allocate(plan.experts * sizeof(int32_t), "placement"));
   std::iota(placement.as<int32_t>(), placement.as<int32_t>() + plan.experts, 0);
   std::vector<ResidentLayer> layers;
-  for (size_t l = 0; l < arenas.size(); ++l) layers.push_back({graphs_.layers[l].experts, arenas[l]});
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    layers.push_back({graphs_.layers[plan.sparse_layers[i]].experts, arenas[i]});
+  }
   return MakeResidentExperts(device_.get(), std::move(layers),
                              {plan.experts, plan.expert_stride, capacity.routes, placement.ref(), &clock_});
 }

@@ -26,7 +26,7 @@ void ModelFile::FillInfo() {
     info_.name = std::string(name->AsString().value_or(""));
   }
   info_.layers = static_cast<uint32_t>(plan().layers.size());
-  info_.sparse_layers = info_.layers;
+  info_.sparse_layers = static_cast<uint32_t>(plan().sparse_layers.size());
   info_.hidden = plan().hidden;
   info_.experts = plan().experts;
   info_.top_k = plan().top_k;

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/macros.h"
-#include "family/olmoe.h"
+#include "family/families.h"
 #include "family/plan_builder.h"
 
 namespace estream {
@@ -17,7 +17,8 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"olmoe", PlanOlmoe},
+    {"olmoe", PlanOlmoe},     {"qwen3moe", PlanQwen3Moe},   {"llama", PlanMixtral},
+    {"lfm2moe", PlanLfm2Moe}, {"deepseek2", PlanDeepseek2},
 };
 
 }  // namespace

@@ -53,10 +53,17 @@ struct ExpertSource {
   Projection gate, up, down;
 };
 
+// A layer is a mixer, then either a dense feed-forward block or routed experts, perhaps with shared ones beside them.
+// The parts of all specs lie in `block`.
 struct LayerPlan {
-  RecordPlan block;   // all non-expert weights of the layer
-  BlockSpec mixer;    // parts lie in `block`
-  RouterSpec router;  // parts lie in `block`
+  RecordPlan block;  // all non-expert weights of the layer
+  BlockSpec mixer;
+
+  bool sparse = true;
+  NormSpec ffn_norm;  // dense layers: the input of `ffn`
+  FfnSpec ffn;        // dense layers: the block; sparse ones: the shared experts, when it has a width
+
+  RouterSpec router;  // sparse layers only, as is all that follows
   uint32_t expert_class = 0;
   ExpertSource experts;
   std::vector<uint32_t> expert_order;  // π_l: the source index of the expert at each position; empty: as in the source
@@ -70,6 +77,7 @@ struct ModelPlan {
   uint32_t experts = 0;  // E, the same in all sparse layers
   uint32_t top_k = 0;
   std::vector<LayerPlan> layers;
+  std::vector<uint32_t> sparse_layers;  // indices of layers with experts, ascending
   std::vector<ExpertSpec> expert_classes;
   uint64_t expert_stride = 0;  // W_e: the largest record of any class
 

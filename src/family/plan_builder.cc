@@ -107,13 +107,41 @@ Result<SourceRows> PlanBuilder::FloatMatrix(const std::string& name, uint64_t ro
   return SourceRows{IndexOf(*t), 0, rows};
 }
 
+Result<FoundMatrix> PlanBuilder::StackedMatrix(const std::string& name, uint64_t rows, uint64_t cols,
+                                               uint64_t depth) const {
+  ES_ASSIGN_OR_RETURN(const GgufTensor* t, FindShaped(name, {cols, rows, depth}));
+  return Tileable(*t, 0, rows * depth);
+}
+
+Result<std::vector<uint32_t>> PlanBuilder::PerLayer(std::string_view key, uint32_t count, uint64_t min,
+                                                    uint64_t max) const {
+  const std::string full = prefix_ + std::string(key);
+  const GgufValue* value = file_.Find(full);
+  if (value == nullptr || value->type() != GgufValueType::kArray) {
+    ES_ASSIGN_OR_RETURN(const uint32_t v, Uint(key, min, max));
+    return std::vector<uint32_t>(count, v);
+  }
+  if (value->count() != count) {
+    return Bad(fmt::format("key \"{}\" has {} values for {} layers", full, value->count(), count));
+  }
+  std::vector<uint32_t> values;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto v = value->IntAt(i);
+    if (!v || *v < static_cast<int64_t>(min) || *v > static_cast<int64_t>(max)) {
+      return Bad(fmt::format("key \"{}\" has no integer in {}..{} at index {}", full, min, max, i));
+    }
+    values.push_back(static_cast<uint32_t>(*v));
+  }
+  return values;
+}
+
 Status PlanBuilder::ReadSizes(ModelPlan* plan) const {
   plan->architecture = prefix_.substr(0, prefix_.size() - 1);
   ES_ASSIGN_OR_RETURN(const uint32_t layers, Uint("block_count", 1, kMaxLayers));
   plan->layers.resize(layers);
   ES_ASSIGN_OR_RETURN(plan->hidden, Uint("embedding_length", 1, kMaxWidth));
   ES_ASSIGN_OR_RETURN(plan->context, Uint("context_length", 1, kMaxContext));
-  if (file_.Find(prefix_ + "expert_count") == nullptr && !Has(LayerTensor(0, "ffn_gate_inp"))) {
+  if (file_.Find(prefix_ + "expert_count") == nullptr && !Has(LayerTensor(layers - 1, "ffn_gate_inp"))) {
     return NotSupported(
         "the model has no experts (no expert_count, no router); EStream runs Mixture-of-Experts models");
   }
@@ -209,6 +237,7 @@ Status PlanBuilder::AddExperts(uint32_t index, uint64_t ffn, ModelPlan* plan, La
   layer->expert_class = static_cast<uint32_t>(same - classes.begin());
   if (same == classes.end()) classes.push_back(spec);
   plan->expert_stride = std::max(plan->expert_stride, spec.record_bytes);
+  plan->sparse_layers.push_back(index);
   return Status::Ok();
 }
 

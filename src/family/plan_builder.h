@@ -41,6 +41,15 @@ class PlanBuilder {
   Result<float> Float(std::string_view key, double min, double max) const;
   Result<float> FloatOr(std::string_view key, double absent, double min, double max) const;
 
+  // Whether the architecture has this key.
+  bool HasKey(std::string_view key) const { return file_.Find(prefix_ + std::string(key)) != nullptr; }
+  Result<std::string_view> String(std::string_view key) const { return file_.String(prefix_ + std::string(key)); }
+  Result<bool> BoolOr(std::string_view key, bool absent) const {
+    return file_.BoolOr(prefix_ + std::string(key), absent);
+  }
+  // A value a layer: an array of `count` numbers in [min, max], or one number for all layers.
+  Result<std::vector<uint32_t>> PerLayer(std::string_view key, uint32_t count, uint64_t min, uint64_t max) const;
+
   bool Has(std::string_view tensor) const { return by_name_.contains(tensor); }
 
   // A tileable [rows, cols] matrix stored alone as `name`.
@@ -52,6 +61,9 @@ class PlanBuilder {
   Result<SourceRows> Vector(const std::string& name, uint64_t count) const;
   // A [rows, cols] tensor that will be kept as f32 values, row-major.
   Result<SourceRows> FloatMatrix(const std::string& name, uint64_t rows, uint64_t cols) const;
+
+  // `rows` x `cols` values for each of `depth` heads or experts, kept as one matrix of depth * rows rows.
+  Result<FoundMatrix> StackedMatrix(const std::string& name, uint64_t rows, uint64_t cols, uint64_t depth) const;
 
   // Sizes every family has, into `plan`: hidden, vocabulary, context, experts, top_k.
   Status ReadSizes(ModelPlan* plan) const;

@@ -48,13 +48,17 @@ enum class QkNorm : uint32_t {
   kPerHead,  // RMS norm over each head, one weight vector for all heads
 };
 
-// Rotary position embedding of the first `dims` values of a head: angle of pair i at position p is
-// p * base^(-2i/dims), divided by `factor` (linear scaling).
+// Rotary position embedding of `dims` values of a head: pair i turns by the angle p * frequency(i) at position p, with
+// frequency(i) = base^(-2i/dims).
+//   linear  (original_context 0): every frequency is divided by `factor`
+//   YaRN    (original_context > 0): frequencies that turn often within the original context are kept, those that turn
+//           rarely are divided by `factor`, and a ramp joins them: see RopeFrequency.
 struct RopeSpec {
   RopeStyle style = RopeStyle::kHalves;
   uint32_t dims = 0;
   float base = 10000;
   float factor = 1;
+  uint32_t original_context = 0;
   bool operator==(const RopeSpec&) const = default;
 };
 
@@ -104,7 +108,66 @@ struct RouterSpec {
   bool operator==(const RouterSpec&) const = default;
 };
 
-using BlockSpec = std::variant<EmbeddingSpec, NormSpec, LinearSpec, AttentionSpec, RouterSpec>;
+// out += W_down (SiLU(W_gate in) ⊙ W_up in): a dense feed-forward block, or the shared experts of a sparse layer.
+//   in   [rows, hidden], normed already; not `out`
+//   out  [rows, hidden], accumulated in place
+struct FfnSpec {
+  uint32_t hidden = 0;
+  uint32_t ffn = 0;
+  MatrixSpec gate;  // [ffn, hidden]
+  MatrixSpec up;    // [ffn, hidden]
+  MatrixSpec down;  // [hidden, ffn]
+  bool operator==(const FfnSpec&) const = default;
+};
+
+// Gated short convolution, residual included (LFM2):
+//   h = RMSNorm(in);  b, c, u = the thirds of W_in h;  z = b ⊙ u;  out = in + W_out (c ⊙ Σ_j conv[:, j] z[t - taps + 1
+//   + j])
+// with z = 0 before the first token.
+//   in, out, row_ids  as AttentionSpec
+struct ShortConvSpec {
+  uint32_t hidden = 0;
+  uint32_t taps = 0;
+  float norm_epsilon = 0;
+  VectorSpec norm;      // [hidden]
+  VectorSpec conv;      // [hidden * taps], channel-major, oldest tap first
+  MatrixSpec in_proj;   // [3 * hidden, hidden]
+  MatrixSpec out_proj;  // [hidden, hidden]
+  bool operator==(const ShortConvSpec&) const = default;
+};
+
+// Multi-head latent attention (DeepSeek-V2), residual included. Per head a key has key_dim - rope.dims values computed
+// from the latent and rope.dims rotated ones that all heads share.
+//   h = RMSNorm(in);  q = W_q h, its last rope.dims values of every head rotated
+//   (c, r) = W_a h;  c = RMSNorm(c);  r rotated
+//   fused file:  (k, v) of a head = W_b c, key rows first         split file: k = K_bᵀ c, v = V_b c, head by head
+//   out = in + W_o softmax(score_scale q (k, r)ᵀ) v
+//   in, out, row_ids  as AttentionSpec
+struct LatentAttentionSpec {
+  uint32_t hidden = 0;
+  uint32_t heads = 0;
+  uint32_t key_dim = 0;  // with the rotated part
+  uint32_t value_dim = 0;
+  uint32_t latent = 0;
+  uint32_t split = 0;  // whether k_b and v_b are used instead of kv_b
+  float norm_epsilon = 0;
+  float score_scale = 0;
+  RopeSpec rope;
+  VectorSpec norm;         // [hidden]
+  VectorSpec latent_norm;  // [latent]
+  MatrixSpec q;            // [heads * key_dim, hidden]
+  MatrixSpec kv_a;         // [latent + rope.dims, hidden]
+  MatrixSpec kv_b;         // [heads * (key_dim - rope.dims + value_dim), latent]
+  MatrixSpec k_b;          // [heads * latent, key_dim - rope.dims]
+  MatrixSpec v_b;          // [heads * value_dim, latent]
+  MatrixSpec output;       // [hidden, heads * value_dim]
+  bool operator==(const LatentAttentionSpec&) const = default;
+
+  uint32_t nope_dim() const { return key_dim - rope.dims; }
+};
+
+using BlockSpec = std::variant<EmbeddingSpec, NormSpec, LinearSpec, AttentionSpec, RouterSpec, FfnSpec, ShortConvSpec,
+                               LatentAttentionSpec>;
 
 // One call of a block graph; which fields are used stands with the spec of its kind.
 struct BlockInvocation {

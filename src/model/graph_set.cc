@@ -40,8 +40,15 @@ Result<GraphSet> GraphSet::Build(const ModelPlan& plan, const Capacity& capacity
   for (const LayerPlan& layer : plan.layers) {
     Layer graphs;
     ES_ASSIGN_OR_RETURN(graphs.mixer, blocks.Get(layer.mixer));
-    ES_ASSIGN_OR_RETURN(graphs.router, blocks.Get(layer.router));
-    ES_ASSIGN_OR_RETURN(graphs.experts, experts.Get(plan.expert_classes[layer.expert_class]));
+    if (layer.ffn.ffn > 0) {
+      ES_ASSIGN_OR_RETURN(graphs.ffn, blocks.Get(layer.ffn));
+    }
+    if (layer.sparse) {
+      ES_ASSIGN_OR_RETURN(graphs.router, blocks.Get(layer.router));
+      ES_ASSIGN_OR_RETURN(graphs.experts, experts.Get(plan.expert_classes[layer.expert_class]));
+    } else {
+      ES_ASSIGN_OR_RETURN(graphs.ffn_norm, blocks.Get(layer.ffn_norm));
+    }
     set.layers.push_back(graphs);
   }
   ES_ASSIGN_OR_RETURN(set.final_norm, blocks.Get(plan.final_norm));

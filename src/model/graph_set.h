@@ -15,7 +15,9 @@ namespace estream {
 struct GraphSet {
   struct Layer {
     uint32_t mixer = 0;
-    uint32_t router = 0;
+    uint32_t ffn_norm = 0;  // dense layers
+    uint32_t ffn = 0;       // dense layers, and sparse ones with shared experts
+    uint32_t router = 0;    // sparse layers
     uint32_t experts = 0;
   };
 

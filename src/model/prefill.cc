@@ -57,6 +57,7 @@ Result<PrefillCounts> Prefill::Run(std::span<const int32_t> tokens, std::span<co
 Result<PrefillCounts> Prefill::RunRequest(std::span<const int32_t> tokens, std::span<const uint32_t> rows,
                                           const Sink& sink, PrefillObserver* observer) {
   PrefillCounts counts;
+  sparse_index_ = 0;
   ES_RETURN_IF_ERROR(Embed(tokens));
   const auto layers = static_cast<uint32_t>(plan_.layers.size());
   const auto token_count = static_cast<uint32_t>(tokens.size());
@@ -82,14 +83,30 @@ Status Prefill::Embed(std::span<const int32_t> tokens) {
   return Submit(call, "embedding");
 }
 
-// x += mixer(x);  x += experts(norm(x)).  `rows` empty: all tokens; else the rest of the pass has these rows only.
+// x += mixer(x);  x += ffn(norm(x)) or experts(norm(x)).  `rows` empty: all tokens; else the rest of the pass has these
+// rows only.
 Status Prefill::RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows, PrefillObserver* observer,
                          PrefillCounts* counts) {
-  const GraphSet::Layer& graphs = parts_.graphs->layers[layer];
-  parts_.experts->Begin(layer);
+  const bool sparse = plan_.layers[layer].sparse;
+  const uint32_t row_count = rows.empty() ? tokens : static_cast<uint32_t>(rows.size());
+  if (sparse) parts_.experts->Begin(sparse_index_);
+  ES_RETURN_IF_ERROR(RunMixer(layer, tokens, rows));
+  if (sparse) {
+    ES_RETURN_IF_ERROR(RunSparseFfn(layer, row_count, observer, counts));
+  } else {
+    ES_RETURN_IF_ERROR(RunDenseFfn(layer, row_count));
+  }
+  if (observer != nullptr) {
+    ES_RETURN_IF_ERROR(WaitForAll("layer", layer));
+    const DeviceBuffer& buffer = rows.empty() ? residual_ : last_residual_;
+    observer->OnLayer(layer, {buffer.as<float>(), uint64_t{row_count} * plan_.hidden});
+  }
+  return Status::Ok();
+}
 
+Status Prefill::RunMixer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows) {
   BlockInvocation mixer;
-  mixer.graph = graphs.mixer;
+  mixer.graph = parts_.graphs->layers[layer].mixer;
   mixer.tokens = mixer.rows = tokens;
   mixer.weights = parts_.weights->layers[layer];
   mixer.in = mixer.out = x_;
@@ -99,12 +116,36 @@ Status Prefill::RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32
     mixer.row_ids = row_ids_.ref();
     mixer.out = last_residual_.ref();
   }
-  ES_RETURN_IF_ERROR(Submit(mixer, "mixer", layer));
   x_ = mixer.out;
+  return Submit(mixer, "mixer", layer);
+}
 
+Status Prefill::RunDenseFfn(uint32_t layer, uint32_t rows) {
+  BlockInvocation norm;
+  norm.graph = parts_.graphs->layers[layer].ffn_norm;
+  norm.tokens = norm.rows = rows;
+  norm.weights = parts_.weights->layers[layer];
+  norm.in = x_;
+  norm.out = normed_.ref();
+  ES_RETURN_IF_ERROR(Submit(norm, "norm", layer));
+  return RunFfn(layer, rows, "dense ffn");
+}
+
+// x += ffn(h), with h in normed_.
+Status Prefill::RunFfn(uint32_t layer, uint32_t rows, const char* name) {
+  BlockInvocation ffn;
+  ffn.graph = parts_.graphs->layers[layer].ffn;
+  ffn.tokens = ffn.rows = rows;
+  ffn.weights = parts_.weights->layers[layer];
+  ffn.in = normed_.ref();
+  ffn.out = x_;
+  return Submit(ffn, name, layer);
+}
+
+Status Prefill::RunSparseFfn(uint32_t layer, uint32_t rows, PrefillObserver* observer, PrefillCounts* counts) {
   BlockInvocation router;
-  router.graph = graphs.router;
-  router.tokens = router.rows = mixer.rows;
+  router.graph = parts_.graphs->layers[layer].router;
+  router.tokens = router.rows = rows;
   router.weights = parts_.weights->layers[layer];
   router.in = x_;
   router.out = normed_.ref();
@@ -112,24 +153,20 @@ Status Prefill::RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32
   ES_RETURN_IF_ERROR(Submit(router, "router", layer));
   ES_RETURN_IF_ERROR(WaitForAll("router", layer));
 
-  const uint32_t route_count = mixer.rows * plan_.top_k;
+  const uint32_t route_count = rows * plan_.top_k;
   if (observer != nullptr) observer->OnRoutes(layer, {routes_.as<Route>(), route_count});
   ES_RETURN_IF_ERROR(SortRoutes(layer, route_count, counts));
+  if (plan_.layers[layer].ffn.ffn > 0) ES_RETURN_IF_ERROR(RunFfn(layer, rows, "shared experts"));
 
   ExpertWork work;
-  work.layer = layer;
-  work.tokens = mixer.rows;
+  work.layer = sparse_index_++;
+  work.tokens = rows;
   work.route_count = route_count;
   work.host_routes = sorted_routes_.as<Route>();
   work.routes = sorted_routes_.ref();
   work.x = normed_.ref();
   work.y = x_;
-  ES_RETURN_IF_ERROR(parts_.experts->Run(work));
-  if (observer != nullptr) {
-    const DeviceBuffer& buffer = rows.empty() ? residual_ : last_residual_;
-    observer->OnLayer(layer, {buffer.as<float>(), uint64_t{mixer.rows} * plan_.hidden});
-  }
-  return Status::Ok();
+  return parts_.experts->Run(work);
 }
 
 // routes_ (token by token) -> sorted_routes_ (expert by expert, tokens ascending): a stable counting sort.

@@ -71,6 +71,10 @@ class Prefill {
   Status Embed(std::span<const int32_t> tokens);
   Status RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows, PrefillObserver* observer,
                   PrefillCounts* counts);
+  Status RunMixer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows);
+  Status RunDenseFfn(uint32_t layer, uint32_t rows);
+  Status RunFfn(uint32_t layer, uint32_t rows, const char* name);
+  Status RunSparseFfn(uint32_t layer, uint32_t rows, PrefillObserver* observer, PrefillCounts* counts);
   Status SortRoutes(uint32_t layer, uint32_t count, PrefillCounts* counts);
   Status RunHead(std::span<const uint32_t> rows, const Sink& sink, PrefillCounts* counts);
   Status Submit(const BlockInvocation& call, const char* name, uint32_t layer = 0);
@@ -92,7 +96,9 @@ class Prefill {
   DeviceBuffer logits_;            // [head_rows, vocabulary]
   std::vector<uint32_t> cursors_;  // [experts + 1]
 
-  BufferRef x_;  // the residual of the pass under way
+  // The pass under way.
+  BufferRef x_;                // its residual
+  uint32_t sparse_index_ = 0;  // sparse layers run so far
   Ticket last_ = 0;
 };
 

@@ -28,10 +28,10 @@ Result<BlockWeights> LoadBlocks(const ModelPlan& plan, RecordSource* source, Dev
 
 Result<std::vector<BufferRef>> LoadExperts(const ModelPlan& plan, RecordSource* source, Device* device) {
   const uint64_t layer_bytes = plan.expert_stride * plan.experts;
-  ES_ASSIGN_OR_RETURN(const DeviceBuffer buffer, device->Allocate(layer_bytes * plan.layers.size(), "experts"));
+  ES_ASSIGN_OR_RETURN(const DeviceBuffer buffer, device->Allocate(layer_bytes * plan.sparse_layers.size(), "experts"));
   std::vector<BufferRef> layers;
-  for (uint32_t l = 0; l < plan.layers.size(); ++l) {
-    layers.push_back(buffer.ref(layer_bytes * l));
+  for (const uint32_t l : plan.sparse_layers) {
+    layers.push_back(buffer.ref(layer_bytes * layers.size()));
     for (uint32_t e = 0; e < plan.experts; ++e) {
       const RecordPlan record = ExpertRecord(plan, l, e);
       std::byte* slot = buffer.host + layers.back().offset + e * plan.expert_stride;

@@ -22,7 +22,7 @@ struct BlockWeights {
 // Errors: OverBudget; what the source returns.
 Result<BlockWeights> LoadBlocks(const ModelPlan& plan, RecordSource* source, Device* device);
 
-// Loads every expert of every layer; slot e of layer l begins at result[l] + e * plan.expert_stride.
+// Loads every expert of every sparse layer; slot e of the i-th one begins at result[i] + e * plan.expert_stride.
 // Errors: as LoadBlocks.
 Result<std::vector<BufferRef>> LoadExperts(const ModelPlan& plan, RecordSource* source, Device* device);
 

@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "device/buffer_table.h"
 #include "device/reference/reference_math.h"
+#include "device/reference/reference_mixers.h"
 #include "format/tile.h"
 #include "graph/route_map.h"
 
@@ -21,7 +22,9 @@ namespace {
 using reference::Matrix;
 
 // The bytes of a record up to the end of a part.
-uint64_t WeightBytes(const MatrixSpec& m) { return m.offset + TiledBytes(m.format, m.rows, m.cols); }
+uint64_t WeightBytes(const MatrixSpec& m) {
+  return m.rows == 0 ? 0 : m.offset + TiledBytes(m.format, m.rows, m.cols);  // 0 rows: the spec does not use it
+}
 uint64_t WeightBytes(const VectorSpec& v) { return v.offset + uint64_t{v.count} * sizeof(float); }
 
 class ReferenceDevice : public Device {
@@ -148,38 +151,44 @@ class ReferenceDevice : public Device {
   Status Run(const AttentionSpec& spec, const BlockInvocation& call) {
     ES_ASSIGN_OR_RETURN(const std::byte* record,
                         Record(call.weights, spec.norm, spec.q, spec.k, spec.v, spec.output, spec.q_norm, spec.k_norm));
+    return RunMixer(spec, record, call);
+  }
+
+  Status Run(const LatentAttentionSpec& spec, const BlockInvocation& call) {
+    ES_ASSIGN_OR_RETURN(const std::byte* record, Record(call.weights, spec.norm, spec.latent_norm, spec.q, spec.kv_a,
+                                                        spec.kv_b, spec.k_b, spec.v_b, spec.output));
+    return RunMixer(spec, record, call);
+  }
+
+  Status Run(const ShortConvSpec& spec, const BlockInvocation& call) {
+    ES_ASSIGN_OR_RETURN(const std::byte* record,
+                        Record(call.weights, spec.norm, spec.conv, spec.in_proj, spec.out_proj));
+    return RunMixer(spec, record, call);
+  }
+
+  // out = in + mixer(in), for the rows asked for.
+  template <class Spec>
+  Status RunMixer(const Spec& spec, const std::byte* record, const BlockInvocation& call) {
     ES_ASSIGN_OR_RETURN(const float* in, Array<float>(call.in, uint64_t{call.tokens} * spec.hidden));
     ES_ASSIGN_OR_RETURN(float* out, Array<float>(call.out, uint64_t{call.rows} * spec.hidden));
     ES_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids, RowIds(call));
-
-    Matrix h = reference::FromFloats(in, call.tokens, spec.hidden);
-    const Matrix residual = h;
-    reference::RmsNorm(h, reference::DecodeVector(spec.norm, record), spec.norm_epsilon);
-    Matrix q = reference::Product(h, reference::DecodeMatrix(spec.q, record));
-    Matrix k = reference::Product(h, reference::DecodeMatrix(spec.k, record));
-    const Matrix v = reference::Product(h, reference::DecodeMatrix(spec.v, record));
-    if (spec.qk_norm != QkNorm::kNone) {  // over the vector's own width: the whole projection, or each head
-      reference::RmsNorm(q, reference::DecodeVector(spec.q_norm, record), spec.norm_epsilon);
-      reference::RmsNorm(k, reference::DecodeVector(spec.k_norm, record), spec.norm_epsilon);
-    }
-    for (uint32_t t = 0; t < call.tokens; ++t) {
-      reference::Rotate(spec.rope, t, q.row(t), spec.heads, spec.head_dim);
-      reference::Rotate(spec.rope, t, k.row(t), spec.kv_heads, spec.head_dim);
-    }
-    Matrix attended(call.rows, spec.heads * spec.head_dim);
-    for (uint32_t i = 0; i < call.rows; ++i) {
-      for (uint32_t head = 0; head < spec.heads; ++head) {
-        const size_t column = size_t{head} * spec.head_dim;
-        reference::Attend(q.row(ids[i]) + column, k, v, head / (spec.heads / spec.kv_heads), spec.head_dim, ids[i],
-                          spec.score_scale, attended.row(i) + column);
-      }
-    }
-    const Matrix y = reference::Product(attended, reference::DecodeMatrix(spec.output, record));
+    const Matrix x = reference::FromFloats(in, call.tokens, spec.hidden);
+    const Matrix y = reference::Mix(spec, record, x, ids);
     for (uint32_t i = 0; i < call.rows; ++i) {
       for (uint32_t c = 0; c < spec.hidden; ++c) {
-        out[uint64_t{i} * spec.hidden + c] = static_cast<float>(residual.row(ids[i])[c] + y.row(i)[c]);
+        out[uint64_t{i} * spec.hidden + c] = static_cast<float>(x.row(ids[i])[c] + y.row(i)[c]);
       }
     }
+    return Status::Ok();
+  }
+
+  Status Run(const FfnSpec& spec, const BlockInvocation& call) {
+    ES_ASSIGN_OR_RETURN(const std::byte* record, Record(call.weights, spec.gate, spec.up, spec.down));
+    ES_ASSIGN_OR_RETURN(const float* in, Array<float>(call.in, uint64_t{call.rows} * spec.hidden));
+    ES_ASSIGN_OR_RETURN(float* out, Array<float>(call.out, uint64_t{call.rows} * spec.hidden));
+    const Matrix y =
+        reference::GatedFfn(reference::FromFloats(in, call.rows, spec.hidden), spec.gate, spec.up, spec.down, record);
+    for (size_t i = 0; i < y.values.size(); ++i) out[i] = static_cast<float>(out[i] + y.values[i]);
     return Status::Ok();
   }
 
@@ -242,10 +251,7 @@ class ReferenceDevice : public Device {
     for (uint32_t i = 0; i < z.rows; ++i) {
       std::copy_n(x + uint64_t{mine[i].token} * spec.hidden, spec.hidden, z.row(i));
     }
-    Matrix gate = reference::Product(z, reference::DecodeMatrix(spec.gate, record));
-    const Matrix up = reference::Product(z, reference::DecodeMatrix(spec.up, record));
-    for (size_t i = 0; i < gate.values.size(); ++i) gate.values[i] = reference::Silu(gate.values[i]) * up.values[i];
-    const Matrix out = reference::Product(gate, reference::DecodeMatrix(spec.down, record));
+    const Matrix out = reference::GatedFfn(z, spec.gate, spec.up, spec.down, record);
     for (uint32_t i = 0; i < out.rows; ++i) {
       float* row = y + uint64_t{mine[i].token} * spec.hidden;
       const double weight = routes[mine[i].route].weight;

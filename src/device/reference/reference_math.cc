@@ -9,6 +9,7 @@
 
 #include "base/checked_math.h"
 #include "format/tile.h"
+#include "graph/rope.h"
 
 namespace estream::reference {
 
@@ -58,7 +59,13 @@ void RmsNorm(Matrix& x, std::span<const double> weight, double epsilon) {
   }
 }
 
-double Silu(double x) { return x / (1 + std::exp(-x)); }
+Matrix GatedFfn(const Matrix& x, const MatrixSpec& gate, const MatrixSpec& up, const MatrixSpec& down,
+                const std::byte* record) {
+  Matrix h = Product(x, DecodeMatrix(gate, record));
+  const Matrix u = Product(x, DecodeMatrix(up, record));
+  for (size_t i = 0; i < h.values.size(); ++i) h.values[i] *= u.values[i] / (1 + std::exp(-h.values[i]));
+  return Product(h, DecodeMatrix(down, record));
+}
 
 void Rotate(const RopeSpec& rope, uint32_t position, double* row, uint32_t heads, uint32_t head_dim) {
   const uint32_t half = rope.dims / 2;
@@ -66,8 +73,7 @@ void Rotate(const RopeSpec& rope, uint32_t position, double* row, uint32_t heads
   for (uint32_t head = 0; head < heads; ++head) {
     double* v = row + size_t{head} * head_dim;
     for (uint32_t i = 0; i < half; ++i) {
-      const double frequency = std::pow(double{rope.base}, -2.0 * i / rope.dims) / double{rope.factor};
-      const double angle = position * frequency;
+      const double angle = position * RopeFrequency(rope, i);
       double& a = v[halves ? i : 2 * i];
       double& b = v[halves ? i + half : 2 * i + 1];
       const double rotated = a * std::cos(angle) - b * std::sin(angle);
@@ -77,19 +83,18 @@ void Rotate(const RopeSpec& rope, uint32_t position, double* row, uint32_t heads
   }
 }
 
-void Attend(const double* q, const Matrix& k, const Matrix& v, uint32_t kv_head, uint32_t head_dim, uint32_t position,
+void Attend(const double* q, const Matrix& k, HeadColumns key, const Matrix& v, HeadColumns value, uint32_t position,
             double scale, double* out) {
-  const size_t column = size_t{kv_head} * head_dim;
   std::vector<double> p(position + 1);
   for (uint32_t t = 0; t <= position; ++t) {
-    p[t] = scale * std::inner_product(q, q + head_dim, k.row(t) + column, 0.0);
+    p[t] = scale * std::inner_product(q, q + key.width, k.row(t) + key.first, 0.0);
   }
   const double max = *std::max_element(p.begin(), p.end());
   double sum = 0;
   for (double& s : p) sum += s = std::exp(s - max);
-  std::fill(out, out + head_dim, 0.0);
+  std::fill(out, out + value.width, 0.0);
   for (uint32_t t = 0; t <= position; ++t) {
-    for (uint32_t i = 0; i < head_dim; ++i) out[i] += p[t] / sum * v.row(t)[column + i];
+    for (uint32_t i = 0; i < value.width; ++i) out[i] += p[t] / sum * v.row(t)[value.first + i];
   }
 }
 

@@ -36,15 +36,23 @@ Matrix Product(const Matrix& x, const Matrix& w);
 // x / sqrt(mean(x²) + epsilon) ⊙ weight, over spans of weight.size() values: whole rows, or every head of them.
 void RmsNorm(Matrix& x, std::span<const double> weight, double epsilon);
 
-double Silu(double x);
+// W_down (SiLU(W_gate x) ⊙ W_up x): [x.rows, hidden].                                                          (eq. 1)
+Matrix GatedFfn(const Matrix& x, const MatrixSpec& gate, const MatrixSpec& up, const MatrixSpec& down,
+                const std::byte* record);
 
 // Rotates the first rope.dims values of each of the heads of width head_dim in a row at `position`.
 void Rotate(const RopeSpec& rope, uint32_t position, double* row, uint32_t heads, uint32_t head_dim);
 
+// The columns of one head in a matrix of rows of heads.
+struct HeadColumns {
+  size_t first = 0;
+  uint32_t width = 0;
+};
+
 // softmax(scale q kᵀ) v of one query head at `position` over keys 0..position.
-//   k, v  [tokens, kv_heads * head_dim]; `kv_head` picks the columns
-//   out   [head_dim]
-void Attend(const double* q, const Matrix& k, const Matrix& v, uint32_t kv_head, uint32_t head_dim, uint32_t position,
+//   q    [key.width]
+//   out  [value.width]
+void Attend(const double* q, const Matrix& k, HeadColumns key, const Matrix& v, HeadColumns value, uint32_t position,
             double scale, double* out);
 
 // Scores one row's logits and writes its best top_k experts and their weights, best first; ties to the lowest index.
