@@ -107,17 +107,44 @@ Status BindKind(const LinearSpec& spec, const BufferTable& buffers, const BlockI
   return CheckApart("in", call.in, RowsBytes(call.rows, m.cols), "out", call.out, out_count * sizeof(float));
 }
 
+// Rows in and out of a block that adds to the residual.
+Status BindMixer(uint32_t hidden, const BufferTable& buffers, const BlockInvocation& call, BoundBlockCall* bound) {
+  ES_ASSIGN_OR_RETURN(bound->in, Array<const float>(buffers, "in", call.in, uint64_t{call.tokens} * hidden));
+  ES_ASSIGN_OR_RETURN(bound->out, Array<float>(buffers, "out", call.out, uint64_t{call.rows} * hidden));
+  ES_ASSIGN_OR_RETURN(bound->row_ids, BindRowIds(buffers, call, /*ascending=*/true));
+  if (bound->row_ids == nullptr && call.in == call.out) return Status::Ok();
+  return CheckApart("in", call.in, RowsBytes(call.tokens, hidden), "out", call.out, RowsBytes(call.rows, hidden));
+}
+
 Status BindKind(const AttentionSpec& spec, const BufferTable& buffers, const BlockInvocation& call,
                 BoundBlockCall* bound) {
   VectorSpec q_norm = spec.q_norm, k_norm = spec.k_norm;
   if (spec.qk_norm == QkNorm::kNone) q_norm = k_norm = {};
   ES_ASSIGN_OR_RETURN(bound->weights,
                       Record(buffers, call.weights, spec.norm, q_norm, k_norm, spec.q, spec.k, spec.v, spec.output));
-  ES_ASSIGN_OR_RETURN(bound->in, Array<const float>(buffers, "in", call.in, uint64_t{call.tokens} * spec.hidden));
+  return BindMixer(spec.hidden, buffers, call, bound);
+}
+
+Status BindKind(const LatentAttentionSpec& spec, const BufferTable& buffers, const BlockInvocation& call,
+                BoundBlockCall* bound) {
+  const MatrixSpec& keys = spec.split != 0 ? spec.k_b : spec.kv_b;
+  const MatrixSpec& values = spec.split != 0 ? spec.v_b : spec.kv_b;
+  ES_ASSIGN_OR_RETURN(bound->weights, Record(buffers, call.weights, spec.norm, spec.latent_norm, spec.q, spec.kv_a,
+                                             keys, values, spec.output));
+  return BindMixer(spec.hidden, buffers, call, bound);
+}
+
+Status BindKind(const ShortConvSpec& spec, const BufferTable& buffers, const BlockInvocation& call,
+                BoundBlockCall* bound) {
+  ES_ASSIGN_OR_RETURN(bound->weights, Record(buffers, call.weights, spec.norm, spec.conv, spec.in_proj, spec.out_proj));
+  return BindMixer(spec.hidden, buffers, call, bound);
+}
+
+Status BindKind(const FfnSpec& spec, const BufferTable& buffers, const BlockInvocation& call, BoundBlockCall* bound) {
+  ES_ASSIGN_OR_RETURN(bound->weights, Record(buffers, call.weights, spec.gate, spec.up, spec.down));
+  ES_ASSIGN_OR_RETURN(bound->in, Array<const float>(buffers, "in", call.in, uint64_t{call.rows} * spec.hidden));
   ES_ASSIGN_OR_RETURN(bound->out, Array<float>(buffers, "out", call.out, uint64_t{call.rows} * spec.hidden));
-  ES_ASSIGN_OR_RETURN(bound->row_ids, BindRowIds(buffers, call, /*ascending=*/true));
-  if (bound->row_ids == nullptr && call.in == call.out) return Status::Ok();
-  return CheckApart("in", call.in, RowsBytes(call.tokens, spec.hidden), "out", call.out,
+  return CheckApart("in", call.in, RowsBytes(call.rows, spec.hidden), "out", call.out,
                     RowsBytes(call.rows, spec.hidden));
 }
 

@@ -128,6 +128,60 @@ Status Check(const RouterSpec& spec) {
   return spec.bias.count == 0 ? Status::Ok() : CheckVector("bias", spec.bias, spec.experts);
 }
 
+Status Check(const FfnSpec& spec) {
+  ES_RETURN_IF_ERROR(CheckDimension("hidden", spec.hidden));
+  ES_RETURN_IF_ERROR(CheckDimension("ffn", spec.ffn));
+  ES_RETURN_IF_ERROR(CheckMatrix("gate", spec.gate, spec.ffn, spec.hidden));
+  ES_RETURN_IF_ERROR(CheckMatrix("up", spec.up, spec.ffn, spec.hidden));
+  return CheckMatrix("down", spec.down, spec.hidden, spec.ffn);
+}
+
+Status Check(const ShortConvSpec& spec) {
+  ES_RETURN_IF_ERROR(CheckDimension("hidden", spec.hidden));
+  ES_RETURN_IF_ERROR(CheckDimension("taps", spec.taps));
+  ES_RETURN_IF_ERROR(CheckDimension("taps times hidden", uint64_t{spec.taps} * spec.hidden));
+  ES_RETURN_IF_ERROR(CheckVector("norm", spec.norm, spec.hidden));
+  ES_RETURN_IF_ERROR(CheckVector("conv", spec.conv, uint64_t{spec.taps} * spec.hidden));
+  ES_RETURN_IF_ERROR(CheckMatrix("in_proj", spec.in_proj, 3 * uint64_t{spec.hidden}, spec.hidden));
+  return CheckMatrix("out_proj", spec.out_proj, spec.hidden, spec.hidden);
+}
+
+Status CheckLatentSizes(const LatentAttentionSpec& spec) {
+  ES_RETURN_IF_ERROR(CheckDimension("hidden", spec.hidden));
+  ES_RETURN_IF_ERROR(CheckDimension("heads", spec.heads));
+  ES_RETURN_IF_ERROR(CheckDimension("key_dim", spec.key_dim));
+  ES_RETURN_IF_ERROR(CheckDimension("value_dim", spec.value_dim));
+  ES_RETURN_IF_ERROR(CheckDimension("latent", spec.latent));
+  ES_RETURN_IF_ERROR(CheckDimension("heads times key_dim", uint64_t{spec.heads} * spec.key_dim));
+  ES_RETURN_IF_ERROR(CheckDimension("heads times value_dim", uint64_t{spec.heads} * spec.value_dim));
+  ES_RETURN_IF_ERROR(CheckDimension("heads times latent", uint64_t{spec.heads} * spec.latent));
+  if (spec.rope.dims % 2 != 0 || spec.rope.dims >= spec.key_dim) {
+    return Status::InvalidArgument(
+        fmt::format("rope.dims is {}, expected an even number below key_dim {}", spec.rope.dims, spec.key_dim));
+  }
+  if (spec.split != 0 && spec.latent % kTileRows != 0) {
+    return Status::Unsupported(
+        fmt::format("split keys need a latent width that is a multiple of {}, found {}", kTileRows, spec.latent));
+  }
+  return Status::Ok();
+}
+
+Status Check(const LatentAttentionSpec& spec) {
+  ES_RETURN_IF_ERROR(CheckLatentSizes(spec));
+  const uint64_t heads = spec.heads;
+  ES_RETURN_IF_ERROR(CheckVector("norm", spec.norm, spec.hidden));
+  ES_RETURN_IF_ERROR(CheckVector("latent_norm", spec.latent_norm, spec.latent));
+  ES_RETURN_IF_ERROR(CheckMatrix("q", spec.q, heads * spec.key_dim, spec.hidden));
+  ES_RETURN_IF_ERROR(CheckMatrix("kv_a", spec.kv_a, uint64_t{spec.latent} + spec.rope.dims, spec.hidden));
+  if (spec.split != 0) {
+    ES_RETURN_IF_ERROR(CheckMatrix("k_b", spec.k_b, heads * spec.latent, spec.nope_dim()));
+    ES_RETURN_IF_ERROR(CheckMatrix("v_b", spec.v_b, heads * spec.value_dim, spec.latent));
+  } else {
+    ES_RETURN_IF_ERROR(CheckMatrix("kv_b", spec.kv_b, heads * (spec.nope_dim() + spec.value_dim), spec.latent));
+  }
+  return CheckMatrix("output", spec.output, spec.hidden, heads * spec.value_dim);
+}
+
 }  // namespace
 
 Status CheckSpec(const ExpertSpec& spec, const Capacity& capacity) {

@@ -4,6 +4,7 @@
 #include "device/cpu/attention.h"
 
 #include "device/cpu/record_part.h"
+#include "graph/rope.h"
 #include "kernels/activation.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
@@ -15,19 +16,16 @@ AttentionOp::AttentionOp(const AttentionSpec& spec, const Capacity& capacity, Sc
       hidden_stride_(PaddedStride(spec.hidden)),
       heads_stride_(PaddedStride(uint64_t{spec.heads} * spec.head_dim)),
       frequencies_(spec.rope.dims / 2) {
-  RopeFrequencies(spec.rope.dims / 2, spec.rope.base, spec.rope.factor, frequencies_.data());
+  for (uint32_t i = 0; i < spec.rope.dims / 2; ++i) frequencies_[i] = RopeFrequency(spec.rope, i);
   const uint32_t rows = std::min(kRowBlock, capacity.tokens);
   const uint64_t positions = AlignUp(capacity.tokens, kKeyBlock);
-  const uint64_t group_rows = uint64_t{spec.heads / spec.kv_heads} * kQueryRows;
   const uint64_t padded_dim = KeyValue::PaddedDim(spec.head_dim);
   normed_ = plan->Shared<float>(rows * hidden_stride_);
   projected_ = plan->Shared<float>(rows * heads_stride_);
   keys_ = plan->Shared<float>(positions * spec.kv_heads * spec.head_dim);
   values_ = plan->Shared<float>(positions * spec.kv_heads * padded_dim);
   angles_ = plan->PerThread<float>(spec.rope.dims);
-  scores_ = plan->PerThread<float>(kQueryRows * kKeyBlock);
-  attended_ = plan->PerThread<float>(group_rows * padded_dim);
-  softmax_state_ = plan->PerThread<float>(2 * group_rows);
+  attend_ = AttendPlan(spec.heads / spec.kv_heads, spec.head_dim, plan);
   panels_ = PanelScratch::Plan(*plan, rows);
 }
 
@@ -50,7 +48,7 @@ Status AttentionOp::Run(const CpuContext& context, const BoundBlockCall& call) c
 KeyValue AttentionOp::KeyValueFor(const CpuContext& context, uint32_t tokens) const {
   KeyValue kv;
   kv.kv_heads = spec_.kv_heads;
-  kv.head_dim = spec_.head_dim;
+  kv.key_dim = kv.value_dim = spec_.head_dim;
   kv.blocks = static_cast<uint32_t>(CeilDiv(tokens, kKeyBlock));
   kv.keys = keys_.at(context.scratch);
   kv.values = values_.at(context.scratch);
@@ -91,21 +89,17 @@ void AttentionOp::StoreKeyValue(const CpuContext& context, const Rows& rows, con
   static_assert(kRowBlock % kKeyBlock == 0);
   const float* const h = normed_.at(context.scratch);
   float* const projected = projected_.at(context.scratch);
-  const auto store = [&](auto store_block) {
-    context.pool->Run(CeilDiv(rows.count, kKeyBlock) * kv.kv_heads, [&](uint32_t, uint64_t item) {
-      const auto head = static_cast<uint32_t>(item % kv.kv_heads);
-      const auto r = static_cast<uint32_t>(item / kv.kv_heads) * kKeyBlock;
-      store_block(kv, head, (rows.first + r) / kKeyBlock, projected + r * heads_stride_ + head * kv.head_dim,
-                  heads_stride_, std::min(kKeyBlock, rows.count - r));
-    });
-  };
   Multiply(context, panels_, TiledMatrix(spec_.k, rows.call->weights), h, hidden_stride_, rows.count, projected,
            heads_stride_);
   NormAndRotate(context, rows, spec_.k_norm, spec_.kv_heads);
-  store(StoreKeys);
+  ForEachKeyBlock(context, kv, rows.first, rows.count, [&](uint32_t head, uint32_t block, uint32_t r, uint32_t count) {
+    StoreKeys(kv, head, block, projected + r * heads_stride_ + head * kv.key_dim, heads_stride_, count, 0, kv.key_dim);
+  });
   Multiply(context, panels_, TiledMatrix(spec_.v, rows.call->weights), h, hidden_stride_, rows.count, projected,
            heads_stride_);
-  store(StoreValues);
+  ForEachKeyBlock(context, kv, rows.first, rows.count, [&](uint32_t head, uint32_t block, uint32_t r, uint32_t count) {
+    StoreValues(kv, head, block, projected + r * heads_stride_ + head * kv.value_dim, heads_stride_, count);
+  });
 }
 
 // q = W h, normed and rotated; then attention in its place. Items are (kv head, block of query rows).
@@ -115,34 +109,16 @@ void AttentionOp::AttendRows(const CpuContext& context, const Rows& rows, const 
            rows.count, q, heads_stride_);
   NormAndRotate(context, rows, spec_.q_norm, spec_.heads);
 
-  const uint32_t group = spec_.heads / spec_.kv_heads;
-  context.pool->Run(CeilDiv(rows.count, kQueryRows) * kv.kv_heads, [&](uint32_t thread, uint64_t item) {
-    const auto kv_head = static_cast<uint32_t>(item % kv.kv_heads);
-    const auto first = static_cast<uint32_t>(item / kv.kv_heads) * kQueryRows;
-    const uint32_t count = std::min(kQueryRows, rows.count - first);
-    uint32_t positions[kQueryRows];
-    for (uint32_t r = 0; r < count; ++r) positions[r] = rows.position(first + r);
-    AttendScratch scratch;
-    scratch.scores = scores_.at(context.scratch, thread);
-    scratch.out = attended_.at(context.scratch, thread);
-    scratch.max = softmax_state_.at(context.scratch, thread);
-    scratch.sum = scratch.max + uint64_t{group} * kQueryRows;
-    Attend(kv, kv_head, group, positions, count, spec_.score_scale,
-           q + first * heads_stride_ + uint64_t{kv_head} * group * kv.head_dim, heads_stride_, scratch);
-  });
+  const auto position = [&](uint32_t r) { return rows.position(r); };
+  AttendRowBlock(context, attend_, kv, spec_.score_scale, rows.count, position, q, heads_stride_, q, heads_stride_);
 }
 
 // out = x + W_o attended
 void AttentionOp::ProjectOutput(const CpuContext& context, const Rows& rows) const {
-  const TiledMatrix w(spec_.output, rows.call->weights);
-  ForEachPanel(context, panels_, w, 0, w.panels(), projected_.at(context.scratch), heads_stride_, rows.count,
-               [&](uint64_t panel, const float* tile) {
-                 const uint64_t column = panel * kTileRows;
-                 for (uint32_t r = 0; r < rows.count; ++r) {
-                   Add(rows.call->in + uint64_t{rows.position(r)} * spec_.hidden + column, tile + size_t{r} * kTileRows,
-                       PanelColumns(w.rows, panel), rows.call->out + uint64_t{rows.first + r} * spec_.hidden + column);
-                 }
-               });
+  AddProduct(
+      context, panels_, TiledMatrix(spec_.output, rows.call->weights), projected_.at(context.scratch), heads_stride_,
+      rows.count, [&](uint32_t r) { return rows.call->in + uint64_t{rows.position(r)} * spec_.hidden; },
+      [&](uint32_t r) { return rows.call->out + uint64_t{rows.first + r} * spec_.hidden; });
 }
 
 }  // namespace estream

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/bound_call.h"
-#include "device/cpu/key_value.h"
+#include "device/cpu/attend_rows.h"
 #include "device/cpu/panel_product.h"
 
 namespace estream {
@@ -43,9 +43,7 @@ class AttentionOp {
   ScratchArray<float> keys_;
   ScratchArray<float> values_;
   ScratchArray<float> angles_;  // cos, sin [2 * pairs]
-  ScratchArray<float> scores_;
-  ScratchArray<float> attended_;
-  ScratchArray<float> softmax_state_;  // max, then sum
+  AttendPlan attend_;
   PanelScratch panels_;
 };
 

@@ -15,9 +15,12 @@
 #include "device/buffer_table.h"
 #include "device/cpu/attention.h"
 #include "device/cpu/expert.h"
+#include "device/cpu/ffn.h"
+#include "device/cpu/latent_attention.h"
 #include "device/cpu/linear.h"
 #include "device/cpu/router.h"
 #include "device/cpu/row_ops.h"
+#include "device/cpu/short_conv.h"
 #include "device/spec_check.h"
 #include "kernels/target.h"
 
@@ -26,13 +29,19 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 256;
 
-using BlockOp = std::variant<EmbeddingOp, NormOp, LinearOp, AttentionOp, RouterOp>;
+using BlockOp =
+    std::variant<EmbeddingOp, NormOp, LinearOp, AttentionOp, RouterOp, FfnOp, ShortConvOp, LatentAttentionOp>;
 
 BlockOp MakeOp(const EmbeddingSpec& s, const Capacity& c, ScratchPlan* plan) { return EmbeddingOp(s, c, plan); }
 BlockOp MakeOp(const NormSpec& s, const Capacity& c, ScratchPlan* plan) { return NormOp(s, c, plan); }
 BlockOp MakeOp(const LinearSpec& s, const Capacity& c, ScratchPlan* plan) { return LinearOp(s, c, plan); }
 BlockOp MakeOp(const AttentionSpec& s, const Capacity& c, ScratchPlan* plan) { return AttentionOp(s, c, plan); }
 BlockOp MakeOp(const RouterSpec& s, const Capacity& c, ScratchPlan* plan) { return RouterOp(s, c, plan); }
+BlockOp MakeOp(const FfnSpec& s, const Capacity& c, ScratchPlan* plan) { return FfnOp(s, c, plan); }
+BlockOp MakeOp(const ShortConvSpec& s, const Capacity& c, ScratchPlan* plan) { return ShortConvOp(s, c, plan); }
+BlockOp MakeOp(const LatentAttentionSpec& s, const Capacity& c, ScratchPlan* plan) {
+  return LatentAttentionOp(s, c, plan);
+}
 
 class CpuDevice : public Device {
  public:

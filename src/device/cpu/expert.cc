@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Phase 1 splits the FFN's panels over the threads, phase 2 the panels of the output: a value of y belongs to one
-// thread, so additions neither collide nor change their order.
+// Routes of a slot are gathered, run through the gated FFN and scattered, up to kRowBlock at once.
 #include "device/cpu/expert.h"
 
 #include <fmt/format.h>
@@ -15,9 +14,7 @@ ExpertOp::ExpertOp(const ExpertSpec& spec, const Capacity& capacity, ScratchPlan
   offsets_ = plan->Shared<uint32_t>(kMaxSlots + 1);
   records_ = plan->Shared<RouteRecord>(capacity.routes);
   gathered_ = plan->Shared<float>(rows * PaddedStride(spec.hidden));
-  inner_ = plan->Shared<float>(rows * PaddedStride(spec.ffn));
-  gate_tile_ = plan->PerThread<float>(uint64_t{rows} * kTileRows);
-  panels_ = PanelScratch::Plan(*plan, rows);
+  ffn_ = GatedFfn(spec.ffn, rows, plan);
 }
 
 Status ExpertOp::Run(const CpuContext& context, const BoundExpertCall& call) const {
@@ -44,34 +41,19 @@ void ExpertOp::RunExpert(const CpuContext& context, const BoundExpertCall& call,
   const TiledMatrix gate(spec_.gate, record), up(spec_.up, record), down(spec_.down, record);
   const auto rows = static_cast<uint32_t>(routes.size());
   const uint64_t hidden = spec_.hidden;
-  const uint64_t x_stride = PaddedStride(hidden), inner_stride = PaddedStride(spec_.ffn);
+  const uint64_t x_stride = PaddedStride(hidden);
   float* const x = gathered_.at(context.scratch);
-  float* const inner = inner_.at(context.scratch);
 
   ForEachRow(context, rows,
              [&](uint32_t, uint32_t r) { std::copy_n(call.x + routes[r].token * hidden, hidden, x + r * x_stride); });
 
-  context.pool->Run(gate.panels(), [&](uint32_t thread, uint64_t panel) {
-    float* const decoded = panels_.decoded.at(context.scratch, thread);
-    float* const gate_tile = gate_tile_.at(context.scratch, thread);
-    float* const up_tile = panels_.tile.at(context.scratch, thread);
-    PanelProduct(gate, panel, x, x_stride, rows, decoded, gate_tile);
-    PanelProduct(up, panel, x, x_stride, rows, decoded, up_tile);
+  ffn_.Run(context, gate, up, down, x, x_stride, rows, [&](uint64_t panel, const float* tile) {
     for (uint32_t r = 0; r < rows; ++r) {
-      const size_t row = size_t{r} * kTileRows;
-      SwiGlu(gate_tile + row, up_tile + row, PanelColumns(gate.rows, panel),
-             inner + r * inner_stride + panel * kTileRows);
+      const float weight = call.routes[routes[r].route].weight;
+      AddScaled(weight, tile + size_t{r} * kTileRows, PanelColumns(down.rows, panel),
+                call.y + routes[r].token * hidden + panel * kTileRows);
     }
   });
-
-  ForEachPanel(context, panels_, down, 0, down.panels(), inner, inner_stride, rows,
-               [&](uint64_t panel, const float* tile) {
-                 for (uint32_t r = 0; r < rows; ++r) {
-                   const float weight = call.routes[routes[r].route].weight;
-                   AddScaled(weight, tile + size_t{r} * kTileRows, PanelColumns(down.rows, panel),
-                             call.y + routes[r].token * hidden + panel * kTileRows);
-                 }
-               });
 }
 
 }  // namespace estream

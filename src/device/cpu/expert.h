@@ -3,7 +3,7 @@
 #pragma once
 
 #include "device/bound_call.h"
-#include "device/cpu/panel_product.h"
+#include "device/cpu/gated_ffn.h"
 #include "graph/route_map.h"
 
 namespace estream {
@@ -29,9 +29,7 @@ class ExpertOp {
   ScratchArray<uint32_t> offsets_;     // route map
   ScratchArray<RouteRecord> records_;  // route map
   ScratchArray<float> gathered_;       // x of the routed rows
-  ScratchArray<float> inner_;          // SiLU(W_g x) ⊙ W_u x
-  ScratchArray<float> gate_tile_;
-  PanelScratch panels_;
+  GatedFfn ffn_;
 };
 
 }  // namespace estream

@@ -12,23 +12,22 @@ namespace estream {
 
 // Where the keys and values of a sequence lie.
 //
-//   keys    [kv_heads][blocks][head_dim][64]: a block is the right operand of q kᵀ
+//   keys    [kv_heads][blocks][key_dim][64]: a block is the right operand of q kᵀ
 //   values  [kv_heads][blocks][64][padded_dim()]: a block is the right operand of p v
 //
-// Positions beyond the last token and columns beyond head_dim are zero, so that a probability of zero adds nothing.
+// Positions beyond the last token and columns beyond value_dim are zero, so that a probability of zero adds nothing.
 struct KeyValue {
   uint32_t kv_heads = 0;
-  uint32_t head_dim = 0;
+  uint32_t key_dim = 0;
+  uint32_t value_dim = 0;
   uint32_t blocks = 0;
   float* keys = nullptr;
   float* values = nullptr;
 
-  static uint64_t PaddedDim(uint64_t head_dim) { return AlignUp(head_dim, 16); }
-  uint64_t padded_dim() const { return PaddedDim(head_dim); }
+  static uint64_t PaddedDim(uint64_t value_dim) { return AlignUp(value_dim, 16); }
+  uint64_t padded_dim() const { return PaddedDim(value_dim); }
 
-  float* key_block(uint64_t head, uint64_t block) const {
-    return keys + (head * blocks + block) * head_dim * kKeyBlock;
-  }
+  float* key_block(uint64_t head, uint64_t block) const { return keys + (head * blocks + block) * key_dim * kKeyBlock; }
   float* value_block(uint64_t head, uint64_t block) const {
     return values + (head * blocks + block) * kKeyBlock * padded_dim();
   }
@@ -36,8 +35,11 @@ struct KeyValue {
 
 // Stores up to 64 projected rows as block `block` of a head and pads it with zeros.
 //
-//   rows    [count <= 64] pointers apart by `stride` floats; the head's head_dim values begin at each
-void StoreKeys(const KeyValue& kv, uint32_t head, uint32_t block, const float* rows, size_t stride, uint32_t count);
+//   rows    [count <= 64] rows `stride` floats apart; the head's values begin at each
+//
+// Keys may come in parts: values [first_dim, first_dim + dims) of the head.
+void StoreKeys(const KeyValue& kv, uint32_t head, uint32_t block, const float* rows, size_t stride, uint32_t count,
+               uint32_t first_dim, uint32_t dims);
 void StoreValues(const KeyValue& kv, uint32_t head, uint32_t block, const float* rows, size_t stride, uint32_t count);
 
 // Query rows handled together: enough for the matrix kernels, few enough for their scores to stay in the L1 cache.
@@ -51,14 +53,15 @@ struct AttendScratch {
   float* sum = nullptr;     // [heads a kv head, kQueryRows]
 };
 
-// q = softmax(scale q kᵀ) v, in place, for the `group` query heads that share key/value head `kv_head`. The heads of a
-// group take each key block in turn, so that it is loaded once.
+// out = softmax(scale q kᵀ) v for the `group` query heads that share key/value head `kv_head`. The heads of a group
+// take each key block in turn, so that it is loaded once.
 //
-//   q          [rows <= kQueryRows, group * head_dim] f32, rows q_stride floats apart
+//   q          [rows <= kQueryRows, group * key_dim] f32, rows q_stride floats apart
+//   out        [rows, group * value_dim] f32, rows out_stride floats apart; may be q when the dims are equal
 //   positions  [rows] ascending; row r sees keys 0..positions[r]
 //
 // Bits of a row depend on its position and nothing else: not on the rows beside it, nor on later tokens.
 void Attend(const KeyValue& kv, uint32_t kv_head, uint32_t group, const uint32_t* positions, uint32_t rows, float scale,
-            float* q, size_t q_stride, const AttendScratch& scratch);
+            const float* q, size_t q_stride, float* out, size_t out_stride, const AttendScratch& scratch);
 
 }  // namespace estream

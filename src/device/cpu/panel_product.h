@@ -10,6 +10,7 @@
 #include "device/cpu/scratch.h"
 #include "format/tile.h"
 #include "graph/refs.h"
+#include "kernels/activation.h"
 
 namespace estream {
 
@@ -80,5 +81,17 @@ constexpr uint32_t PanelColumns(uint64_t rows, uint64_t panel) {
 // y = x Wᵀ.   y [rows, w.rows] f32, rows y_stride floats apart.
 void Multiply(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const float* x,
               size_t x_stride, uint32_t rows, float* y, size_t y_stride);
+
+// out(r) = residual(r) + x Wᵀ, row pointers given by functions; out(r) may be residual(r).
+template <class In, class Out>
+void AddProduct(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const float* x,
+                size_t x_stride, uint32_t rows, const In& residual, const Out& out) {
+  ForEachPanel(context, scratch, w, 0, w.panels(), x, x_stride, rows, [&](uint64_t panel, const float* tile) {
+    const uint64_t column = panel * kTileRows;
+    for (uint32_t r = 0; r < rows; ++r) {
+      Add(residual(r) + column, tile + size_t{r} * kTileRows, PanelColumns(w.rows, panel), out(r) + column);
+    }
+  });
+}
 
 }  // namespace estream

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows in blocks, straight from the input: nothing to gather.
+#include "device/cpu/ffn.h"
+
+namespace estream {
+
+Status FfnOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
+  const TiledMatrix gate(spec_.gate, call.weights), up(spec_.up, call.weights), down(spec_.down, call.weights);
+  const uint64_t hidden = spec_.hidden;
+  for (uint32_t first = 0; first < call.rows; first += kRowBlock) {
+    const uint32_t rows = std::min(kRowBlock, call.rows - first);
+    float* const out = call.out + first * hidden;
+    ffn_.Run(context, gate, up, down, call.in + first * hidden, hidden, rows, [&](uint64_t panel, const float* tile) {
+      for (uint32_t r = 0; r < rows; ++r) {
+        float* const at = out + r * hidden + panel * kTileRows;
+        Add(at, tile + size_t{r} * kTileRows, PanelColumns(down.rows, panel), at);
+      }
+    });
+  }
+  return Status::Ok();
+}
+
+}  // namespace estream
