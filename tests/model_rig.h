@@ -2,6 +2,7 @@
 // A model on a device, put together below the public engine so that a test sees inside the pass.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -32,12 +33,15 @@ struct ModelRig {
   std::unique_ptr<Prefill> prefill;
 };
 
+// `change` may alter the plan before anything is built from it: a mistake made on purpose.
 inline Result<std::unique_ptr<ModelRig>> MakeRig(const std::string& path, const std::string& device, uint32_t threads,
-                                                 uint32_t max_tokens, uint32_t max_routes = 256) {
+                                                 uint32_t max_tokens, uint32_t max_routes = 256,
+                                                 const std::function<void(ModelPlan&)>& change = nullptr) {
   auto rig = std::make_unique<ModelRig>();
   ES_ASSIGN_OR_RETURN(Gguf file, Gguf::Open(path));
   rig->file = std::make_unique<Gguf>(std::move(file));
   ES_ASSIGN_OR_RETURN(ModelPlan plan, PlanModel(*rig->file));
+  if (change) change(plan);
   rig->plan = std::make_unique<ModelPlan>(std::move(plan));
   ES_ASSIGN_OR_RETURN(rig->device, MakeDevice({device, threads, nullptr}));
   rig->source = MakeGgufRecords(*rig->file, *rig->plan);

@@ -2,7 +2,10 @@
 // Reading the stored arrays.
 #include "tests/oracle.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -10,6 +13,23 @@
 #include "base/macros.h"
 
 namespace estream::testing {
+namespace {
+
+std::string OracleFolder() {
+  const char* other = std::getenv("ES_ORACLE_DIR");
+  return other != nullptr ? other : std::string(ES_SOURCE_DIR) + "/tests/data";
+}
+
+}  // namespace
+
+std::vector<std::string> OracleModels() {
+  std::vector<std::string> models;
+  for (const auto& file : std::filesystem::directory_iterator(OracleFolder() + "/expected")) {
+    if (file.path().extension() == ".bin") models.push_back(file.path().stem().string());
+  }
+  std::sort(models.begin(), models.end());
+  return models;
+}
 
 std::vector<int32_t> OraclePrompt::tokens() const {
   const auto& v = arrays.at("tokens").ints;
@@ -22,7 +42,7 @@ std::vector<uint32_t> OraclePrompt::rows() const {
 }
 
 std::map<std::string, OraclePrompt> LoadOracle(const std::string& model) {
-  const std::string base = std::string(ES_SOURCE_DIR) + "/tests/data/expected/" + model;
+  const std::string base = OracleFolder() + "/expected/" + model;
   std::ifstream bin(base + ".bin", std::ios::binary);
   ES_CHECK(bin.good());
   const std::vector<char> bytes((std::istreambuf_iterator<char>(bin)), std::istreambuf_iterator<char>());
@@ -58,8 +78,6 @@ std::map<std::string, OraclePrompt> LoadOracle(const std::string& model) {
   return prompts;
 }
 
-std::string OracleModelPath(const std::string& model) {
-  return std::string(ES_SOURCE_DIR) + "/tests/data/models/" + model + ".gguf";
-}
+std::string OracleModelPath(const std::string& model) { return OracleFolder() + "/models/" + model + ".gguf"; }
 
 }  // namespace estream::testing

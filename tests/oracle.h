@@ -24,6 +24,10 @@ struct OraclePrompt {
   std::vector<uint32_t> rows() const;
 };
 
+// The names of all models that have expected results: in tests/data, or in the folder named by ES_ORACLE_DIR if it is
+// set.
+std::vector<std::string> OracleModels();
+
 // Prompts of one model by name. Aborts the test program with a message when the files do not parse.
 std::map<std::string, OraclePrompt> LoadOracle(const std::string& model);
 
