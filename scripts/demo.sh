@@ -5,6 +5,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 estream=$1
 model=$here/models/tiny-olmoe
+export ESTREAM_CACHE_DIR=$here/build/demo  # the packed model, not in the user's own cache
 
 classify() {
   local task=$1
