@@ -40,9 +40,9 @@ const std::vector<Reserved>& ReservedHeaders() {
       {"<iostream>", {"tools/"}},
       {"<cstdio>", {"tools/", "base/macros.h", "format/atomic_file.cc", "pack/pack_output.cc"}},  // ES_CHECK; rename(2)
       {"<stdio.h>", {"tools/"}},
-      // Files are opened in three places; what the system says about itself is read in one, and probed in another.
+      // Files are opened in three places; what the system says about itself is read in one.
       {"<fstream>", {"tools/", "base/machine.cc"}},
-      {"<fcntl.h>", {"format/file.cc", "format/atomic_file.cc", "residency/", "pack/", "tools/probe.cc"}},
+      {"<fcntl.h>", {"format/file.cc", "format/atomic_file.cc", "residency/", "pack/"}},
       {"<liburing.h>", {"residency/"}},
   };
   return table;

@@ -17,6 +17,8 @@ int main(int argc, char** argv) {
     const std::vector<Verb> verbs = {
         AddRunCommand(root),
         AddClassifyCommand(root),
+        AddInspectCommand(root),
+        AddDoctorCommand(root),
     };
     Outcome outcome = RunCommandLine(root, verbs, {argv + 1, argv + argc});
     if (outcome.ok()) outcome = FlushOutput();

@@ -21,6 +21,8 @@ struct Verb {
 
 // Each adds its verb to `root`. A new verb is a file of its own, a line here and a line in main.cc.
 Verb AddClassifyCommand(CLI::App& root);
+Verb AddDoctorCommand(CLI::App& root);
+Verb AddInspectCommand(CLI::App& root);
 Verb AddRunCommand(CLI::App& root);
 
 }  // namespace estream
