@@ -51,7 +51,7 @@ Status CheckOrder(const std::vector<uint32_t>& order, uint32_t experts) {
 }  // namespace
 
 Status ParseExpertOrder(std::string_view text, const std::string& name, ModelPlan* plan) {
-  const std::vector<uint32_t> layers = SparseLayers(*plan);
+  const std::vector<uint32_t>& layers = plan->sparse_layers;
   size_t found = 0;
   for (uint64_t line = 1; !text.empty(); ++line) {
     const size_t end = std::min(text.find('\n'), text.size());

@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "base/checked_math.h"
 #include "base/macros.h"
 #include "base/thread_pool.h"
@@ -87,7 +89,8 @@ class UseTable {
   std::vector<std::vector<Use>> uses_;
 };
 
-// Reads a tensor's rows once and writes each part that is made from them.
+// Reads a tensor's rows once and writes each part that is made from them. While one chunk is encoded and written, the
+// next one is read.
 class TensorPacker {
  public:
   TensorPacker(const PackRun& run, ForwardSource* source, PackOutput* output)
@@ -109,60 +112,98 @@ class TensorPacker {
     return Status::Ok();
   }
 
+  // Waits for the chunk that is being placed.
+  Status Settle() { return placing_.valid() ? placing_.get() : Status::Ok(); }
+
  private:
+  // Consecutive rows of a tensor, and the parts that are made from them.
+  struct Chunk {
+    const GgufTensor* tensor = nullptr;
+    std::span<const Use> uses;
+    uint64_t row = 0;  // counts from the first one of the uses
+    uint64_t rows = 0;
+    AlignedBuffer buffer;
+
+    WeightFormat format() const { return static_cast<WeightFormat>(tensor->gguf_type); }  // checked by the plan
+    uint64_t row_bytes() const { return RowBytes(format(), tensor->cols()); }
+    std::span<std::byte> bytes() const { return buffer.span().first(rows * row_bytes()); }
+  };
+
   // `uses` are all of the same rows. A vector is taken whole, everything else in chunks of whole panels.
   Status PackRows(const GgufTensor& tensor, std::span<const Use> uses) {
-    const auto format = static_cast<WeightFormat>(tensor.gguf_type);  // checked by the plan
-    const uint64_t row_bytes = RowBytes(format, tensor.cols()), first = uses[0].first, rows = uses[0].rows;
+    const uint64_t row_bytes = RowBytes(static_cast<WeightFormat>(tensor.gguf_type), tensor.cols());
     const bool whole = std::any_of(uses.begin(), uses.end(), [](const Use& u) { return u.kind == Use::Kind::kVector; });
     const uint64_t panels = std::max<uint64_t>(1, kChunkBytes / (kTileRows * row_bytes));
-    const uint64_t chunk = whole ? rows : panels * kTileRows;
-    ES_RETURN_IF_ERROR(source_->SkipTo(tensor.offset + first * row_bytes));
-    for (uint64_t row = 0; row < rows; row += chunk) {
+    const uint64_t step = whole ? uses[0].rows : panels * kTileRows;
+    ES_RETURN_IF_ERROR(source_->SkipTo(tensor.offset + uses[0].first * row_bytes));
+    for (uint64_t row = 0; row < uses[0].rows; row += step) {
       if (run_.cancel != nullptr && *run_.cancel) return Status::Cancelled("stopped");
-      const uint64_t count = std::min(chunk, rows - row);
-      rows_.resize(count * row_bytes);
-      ES_RETURN_IF_ERROR(source_->Read(rows_));
-      ES_RETURN_IF_ERROR(
-          CheckFinite(source_->gguf().path(), tensor, format, first + row, count, rows_.data(), uses[0].record));
-      for (const Use& use : uses) ES_RETURN_IF_ERROR(Place(use, tensor, format, row, count));
+      Chunk& chunk = chunks_[next_chunk_];
+      next_chunk_ = 1 - next_chunk_;
+      chunk.tensor = &tensor;
+      chunk.uses = uses;
+      chunk.row = row;
+      chunk.rows = std::min(step, uses[0].rows - row);
+      ES_RETURN_IF_ERROR(MakeRoom(chunk.rows * row_bytes, &chunk.buffer));
+      ES_RETURN_IF_ERROR(source_->Read(chunk.bytes()));
+      ES_RETURN_IF_ERROR(Settle());
+      placing_ = std::async(std::launch::async, [this, &chunk] { return Place(chunk); });
       if (run_.progress) run_.progress(source_->position());
     }
     return Status::Ok();
   }
 
-  // Writes what `use` makes of rows [row, row + count) of its own, which are in rows_.
-  Status Place(const Use& use, const GgufTensor& tensor, WeightFormat format, uint64_t row, uint64_t count) {
+  Status Place(const Chunk& chunk) {
+    const Use& first = chunk.uses[0];
+    ES_RETURN_IF_ERROR(CheckFinite(source_->gguf().path(), *chunk.tensor, chunk.format(), first.first + chunk.row,
+                                   chunk.rows, chunk.bytes().data(), first.record));
+    for (const Use& use : chunk.uses) ES_RETURN_IF_ERROR(PlaceOne(chunk, use));
+    return Status::Ok();
+  }
+
+  Status PlaceOne(const Chunk& chunk, const Use& use) {
+    const uint64_t row_bytes = chunk.row_bytes();
     switch (use.kind) {
       case Use::Kind::kEmbedding:
-        return output_->WriteAt(use.offset + row * RowBytes(format, tensor.cols()), rows_);
+        return output_->WriteAt(use.offset + chunk.row * row_bytes, chunk.bytes());
       case Use::Kind::kVector:
-        values_.resize(count * tensor.cols());
-        DequantizeRow(format, rows_.data(), values_.data(), values_.size());
+        values_.resize(chunk.rows * chunk.tensor->cols());
+        DequantizeRow(chunk.format(), chunk.bytes().data(), values_.data(), values_.size());
         if (use.order != nullptr) PermuteByExpert(*use.order, values_);
         return output_->WriteAt(use.offset, std::as_bytes(std::span(values_)));
       case Use::Kind::kMatrix:
         break;
     }
     const uint32_t cols = use.matrix.cols;
-    const uint64_t row_bytes = RowBytes(format, cols), panel_bytes = MakePanelLayout(format, cols).bytes;
-    panels_.resize(CeilDiv(count, kTileRows) * panel_bytes);
-    pool_.Run(CeilDiv(count, kTileRows), [&](uint32_t, uint64_t p) {
-      const uint64_t at = p * kTileRows;
-      EncodePanel(format, rows_.data() + at * row_bytes, row_bytes,
-                  static_cast<uint32_t>(std::min<uint64_t>(kTileRows, count - at)), cols,
+    const uint64_t panel_bytes = MakePanelLayout(chunk.format(), cols).bytes, panels = CeilDiv(chunk.rows, kTileRows);
+    ES_RETURN_IF_ERROR(MakeRoom(panels * panel_bytes, &panels_));
+    pool_.Run(panels, [&](uint32_t, uint64_t p) {
+      const auto rows = static_cast<uint32_t>(std::min<uint64_t>(kTileRows, chunk.rows - p * kTileRows));
+      EncodePanel(chunk.format(), chunk.bytes().data() + p * kTileRows * row_bytes, row_bytes, rows, cols,
                   panels_.data() + p * panel_bytes);
     });
-    return output_->WriteAt(use.offset + row / kTileRows * panel_bytes, panels_);
+    return output_->WriteAt(use.offset + chunk.row / kTileRows * panel_bytes,
+                            panels_.span().first(panels * panel_bytes));
+  }
+
+  // Buffers begin on a page, so that whole pages are written directly.
+  static Status MakeRoom(uint64_t bytes, AlignedBuffer* buffer) {
+    if (buffer->bytes() >= bytes) return Status::Ok();
+    buffer->Reset();
+    ES_ASSIGN_OR_RETURN(*buffer, AlignedBuffer::Allocate(AlignUp(bytes, kPageBytes)));
+    return Status::Ok();
   }
 
   const PackRun& run_;
   ForwardSource* const source_;
   PackOutput* const output_;
+  Chunk chunks_[2];
+  int next_chunk_ = 0;
+  // Used by the chunk that is being placed:
   ThreadPool pool_;
-  std::vector<std::byte> rows_;
-  std::vector<std::byte> panels_;
+  AlignedBuffer panels_;
   std::vector<float> values_;
+  std::future<Status> placing_;  // last, so that it ends before what it uses
 };
 
 }  // namespace
@@ -175,7 +216,7 @@ Status PackForward(const PackRun& run, ForwardSource* source, PackOutput* output
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return tensors[a].offset < tensors[b].offset; });
   TensorPacker packer(run, source, output);
   for (const uint32_t t : order) ES_RETURN_IF_ERROR(packer.Pack(tensors[t], uses.of(t)));
-  return Status::Ok();
+  return packer.Settle();
 }
 
 }  // namespace estream

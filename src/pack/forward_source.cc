@@ -3,6 +3,7 @@
 // read and the parse begins anew. Twice as much each time, so that all tries together cost about two.
 #include "pack/forward_source.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ class Prefix final : public RandomAccessFile {
 
 Result<std::unique_ptr<ForwardSource>> ForwardSource::Open(int fd, const std::string& name) {
   std::unique_ptr<ForwardSource> source(new ForwardSource(fd, name));
+  (void)fcntl(fd, F_SETPIPE_SZ, static_cast<int>(kPieceBytes));  // fewer turns between writer and reader
   for (uint64_t bytes = kFirstBytes;; bytes *= 2) {
     ES_RETURN_IF_ERROR(source->ReadAhead(bytes));
     auto prefix = std::make_shared<Prefix>(source->ahead_, source->ended_, name);

@@ -104,7 +104,6 @@ std::optional<PackFile::Extent> PackFile::Find(std::string_view record_name) con
     case RecordKind::kExpert:
       break;
   }
-  if (plan_.layers[id->layer].experts.gate.tensors.empty()) return std::nullopt;
   const Experts e = experts(id->layer);
   return Extent{e.offset + PositionOf(id->layer, id->expert) * e.record_bytes, e.record_bytes};
 }

@@ -35,7 +35,7 @@ void PutSourceTable(const Gguf& source, GgufWriter* writer) {
 // No key for the identity: a pack without an order is one whose experts stand as in the source.
 void PutOrder(const ModelPlan& plan, GgufWriter* writer) {
   std::vector<uint32_t> order;
-  for (const uint32_t l : SparseLayers(plan)) {
+  for (const uint32_t l : plan.sparse_layers) {
     const std::vector<uint32_t>& of_layer = plan.layers[l].expert_order;
     order.insert(order.end(), of_layer.begin(), of_layer.end());
   }

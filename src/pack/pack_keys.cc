@@ -145,7 +145,7 @@ Status CheckPermutation(const std::vector<uint32_t>& order) {
 
 Status ReadExpertOrder(const Gguf& pack, ModelPlan* plan) {
   if (pack.Find(pack_keys::kOrder) == nullptr) return Status::Ok();
-  const std::vector<uint32_t> layers = SparseLayers(*plan);
+  const std::vector<uint32_t>& layers = plan->sparse_layers;
   ES_ASSIGN_OR_RETURN(const GgufValue* value,
                       FindArray(pack, pack_keys::kOrder, GgufValueType::kU32, uint64_t{plan->experts} * layers.size()));
   const std::byte* at = value->bytes().data();

@@ -14,13 +14,11 @@
 namespace estream {
 namespace {
 
-bool HasExperts(const LayerPlan& layer) { return !layer.experts.gate.tensors.empty(); }
-
 void AddLayer(const ModelPlan& plan, uint32_t index, std::vector<PackRegion>* regions) {
   const LayerPlan& layer = plan.layers[index];
   regions->push_back(
       {fmt::format("blk.{}.block", index), RegionKind::kBlock, index, 0, layer.block.bytes, layer.block.bytes, 0});
-  if (!HasExperts(layer)) return;
+  if (!layer.sparse) return;
   const uint64_t record_bytes = plan.expert_classes[layer.expert_class].record_bytes;
   regions->push_back({fmt::format("blk.{}.experts", index), RegionKind::kExperts, index, 0, plan.experts * record_bytes,
                       record_bytes, 0});
@@ -76,14 +74,6 @@ std::string UnitName(const ModelPlan& plan, const std::vector<PackRegion>& regio
   const uint64_t first = index * region.unit_bytes;
   return fmt::format("{}[{}] (bytes {}..{})", region.name, index, first,
                      std::min(first + region.unit_bytes, region.bytes) - 1);
-}
-
-std::vector<uint32_t> SparseLayers(const ModelPlan& plan) {
-  std::vector<uint32_t> layers;
-  for (uint32_t l = 0; l < plan.layers.size(); ++l) {
-    if (HasExperts(plan.layers[l])) layers.push_back(l);
-  }
-  return layers;
 }
 
 }  // namespace estream

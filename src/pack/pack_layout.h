@@ -49,7 +49,4 @@ uint64_t BytesBefore(const std::vector<PackRegion>& regions, uint64_t unit);
 // 2097152..3145727)".
 std::string UnitName(const ModelPlan& plan, const std::vector<PackRegion>& regions, uint64_t unit);
 
-// Layers that have experts, ascending.
-std::vector<uint32_t> SparseLayers(const ModelPlan& plan);
-
 }  // namespace estream

@@ -52,7 +52,9 @@ void ExpectSamePack(const std::string& a_path, const std::string& b_path) {
 TEST(PackModel, APipeGivesThePackOfTheFile) {
   const TempDir dir;
   WriteBinary(dir.File("order"), "3 0 2 1\n1 0 3 2\n");
-  for (const char* name : {"olmoe-m-q4_0", "olmoe-t-f16", "olmoe-k-q4_k_m", "olmoe-s-stock_q4_0"}) {
+  for (const char* name :
+       {"olmoe-m-q4_0", "olmoe-t-f16", "olmoe-k-q4_k_m", "olmoe-s-stock_q4_0", "mixtral-m-q4_0", "qwen3moe-m-q4_0",
+        "lfm2moe-k-q4_k_m", "deepseek2-m-fused-q4_0", "deepseek2-k-split-q4_k_m"}) {
     SCOPED_TRACE(name);
     const std::string order = std::string(name) == "olmoe-m-q4_0" ? dir.File("order") : "";
     ASSERT_TRUE(MakePack(ModelPath(name), dir.File(std::string(name) + ".a"), order).ok());

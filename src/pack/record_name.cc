@@ -34,7 +34,7 @@ std::optional<RecordId> FindRecord(const ModelPlan& plan, std::string_view name)
   if (name.empty()) return RecordId{RecordKind::kBlock, *layer};
   if (!TakePrefix(".expert.", &name)) return std::nullopt;
   const auto expert = TakeNumber(&name, plan.experts);
-  if (!expert || !name.empty()) return std::nullopt;
+  if (!expert || !name.empty() || !plan.layers[*layer].sparse) return std::nullopt;
   return RecordId{RecordKind::kExpert, *layer, *expert};
 }
 
