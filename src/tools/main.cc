@@ -17,6 +17,8 @@ int main(int argc, char** argv) {
     const std::vector<Verb> verbs = {
         AddRunCommand(root),
         AddClassifyCommand(root),
+        AddPackCommand(root),
+        AddVerifyCommand(root),
         AddInspectCommand(root),
         AddDoctorCommand(root),
     };

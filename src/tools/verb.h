@@ -23,6 +23,8 @@ struct Verb {
 Verb AddClassifyCommand(CLI::App& root);
 Verb AddDoctorCommand(CLI::App& root);
 Verb AddInspectCommand(CLI::App& root);
+Verb AddPackCommand(CLI::App& root);
 Verb AddRunCommand(CLI::App& root);
+Verb AddVerifyCommand(CLI::App& root);
 
 }  // namespace estream
