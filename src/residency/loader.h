@@ -137,7 +137,7 @@ class Loader final : private ReadSink {
   Result<std::optional<BankLease>> TryAcquire(const RecordId& id) ES_EXCLUDES(mutex_);
 
   // Ends the request: waiting Acquires fail with Cancelled, nothing more is read, and no read is in flight on return.
-  // Leases stay valid. Start begins anew. Not from on_read.
+  // Leases stay valid. Start, not called before this returns, begins anew. Not from on_read.
   void Cancel() ES_EXCLUDES(mutex_);
 
   LoaderCounts counts() const ES_EXCLUDES(mutex_);

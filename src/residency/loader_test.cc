@@ -231,6 +231,20 @@ TEST_F(LoaderTest, MistakesOfTheCallerAreNamed) {
   EXPECT_EQ(Loader::Create(engine_.get(), world_->options(0)).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(LoaderTest, SparseReadPutsSlotsWhereAWholeReadWould) {
+  Open(1, 2);
+  WalkOptions options = world_->stream(++epoch_);
+  options.early_order.clear();
+  options.sparse = true;
+  ASSERT_TRUE(loader_->Start(world_->tape, options).ok());
+  ASSERT_TRUE(loader_->Decide(0, std::vector<uint32_t>{0, 1, 0, 0, 0, 0, 0, 0}).ok());
+  CompleteAllPending();
+  const BankLease lease = loader_->Acquire({0, 0, 0}).value();
+  const TapeRecord& record = world_->record({0, 0, 0});
+  EXPECT_EQ(lease.memory().size(), record.bytes());
+  EXPECT_TRUE(testing::HasPattern(lease.memory().subspan(record.record_bytes), record.offset + record.record_bytes));
+}
+
 TEST_F(LoaderTest, StartIsRefusedWhileALeaseIsHeld) {
   Open(1, 2);
   StartStream();
