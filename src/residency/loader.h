@@ -132,8 +132,7 @@ class Loader final : private ReadSink {
   // Errors: InvalidArgument when the record is not on the tape, is undecided, has no routes or was used; Cancelled; the
   //         read's error (asking again reads again).
   Result<BankLease> Acquire(const RecordId& id) ES_EXCLUDES(mutex_);
-  // The same without waiting; nothing when the record is not there yet. For a pipeline that still holds the lease
-  // before.
+  // The same without waiting, for whoever still holds another lease; nothing when the record is not there yet.
   Result<std::optional<BankLease>> TryAcquire(const RecordId& id) ES_EXCLUDES(mutex_);
 
   // Ends the request: waiting Acquires fail with Cancelled, nothing more is read, and no read is in flight on return.

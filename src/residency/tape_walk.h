@@ -7,11 +7,9 @@
 //   2. per arena its earliest Needed unread record, or, when it has none, the first Undecided one of the early order;
 //      among the arenas the one whose record comes first on the tape and can have a bank.
 // Liveness:
-//   - No Undecided record is passed over for good: when it turns out Needed, it is the earliest unread one and goes
-//   first.
+//   - No Undecided record is passed over for good: once Needed, it is the earliest unread one and goes first.
 //   - A Needed record without a free bank takes the Ready bank that is farthest ahead on the tape (a misprediction, or
-//   a
-//     bank kept from another request); a demanded one takes any Ready bank but those of demanded records. Filling and
+//     one kept from another request); a demanded one takes any Ready bank but those of demanded records. Filling and
 //     leased banks are never taken: they become Ready or Available first.
 //   - So every Demand ends, if whoever demands holds no bank of that arena meanwhile (or if banks are left over), and
 //     every read ends. Early reads hold nothing that cannot be taken back.
@@ -114,9 +112,8 @@ class TapeWalk {
 
   // Leases the record's bank; nothing when it must be waited for.
   //
-  // Errors: InvalidArgument when the record is Undecided or Unneeded, or was used and given back; the error of its
-  // read,
-  //         after which it is unread again and may be asked for once more.
+  // Errors: InvalidArgument when the record is Undecided or Unneeded, or was used and given back; its read's error, after
+  //         which it is unread again and may be asked for once more.
   Result<std::optional<uint32_t>> TryAcquire(uint32_t record);
   // One more lease of a bank that is leased, or one less.
   void AddLease(uint32_t arena, uint32_t bank);
