@@ -112,8 +112,8 @@ class TapeWalk {
 
   // Leases the record's bank; nothing when it must be waited for.
   //
-  // Errors: InvalidArgument when the record is Undecided or Unneeded, or was used and given back; its read's error, after
-  //         which it is unread again and may be asked for once more.
+  // Errors: InvalidArgument when the record is Undecided or Unneeded, or was used and given back; its read's error,
+  //         after which it is unread again and may be asked for once more.
   Result<std::optional<uint32_t>> TryAcquire(uint32_t record);
   // One more lease of a bank that is leased, or one less.
   void AddLease(uint32_t arena, uint32_t bank);
