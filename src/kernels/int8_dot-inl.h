@@ -124,13 +124,20 @@ HWY_INLINE DotVec ByteProduct(DotVec w, DotVec a) {
   return hn::Mul(unsigned_byte, signed_byte);
 }
 
+// Not inlined in the emulation, whose vectors are loops: a kernel would become too long to compile with sanitizers.
+#if HWY_TARGET == HWY_EMU128
+#define ES_DOT_STEP inline HWY_NOINLINE
+#else
+#define ES_DOT_STEP HWY_INLINE
+#endif
+
 constexpr bool kDotTakesFullBytes = true;
 HWY_INLINE DotVec DotOffset(int offset) { return hwy::HWY_NAMESPACE::Set(DotTag(), -offset); }
 HWY_INLINE DotVec DotStart(DotVec sums, DotVec offset) {
   namespace hn = hwy::HWY_NAMESPACE;
   return hn::Mul(hn::Add(hn::ShiftRight<16>(hn::ShiftLeft<16>(sums)), hn::ShiftRight<16>(sums)), offset);
 }
-HWY_INLINE DotVec DotStep(DotVec acc, DotVec w, DotVec a) {
+ES_DOT_STEP DotVec DotStep(DotVec acc, DotVec w, DotVec a) {
   namespace hn = hwy::HWY_NAMESPACE;
   const DotVec low = hn::Add(ByteProduct<0>(w, a), ByteProduct<1>(w, a));
   return hn::Add(acc, hn::Add(low, hn::Add(ByteProduct<2>(w, a), ByteProduct<3>(w, a))));
@@ -139,6 +146,7 @@ HWY_INLINE DotVec DotFinish(DotVec acc) { return acc; }
 HWY_INLINE DotVec DotFactor(DotVec factor) { return factor; }
 HWY_INLINE DotVec DotFinishTimes(DotVec acc, DotVec factor) { return hwy::HWY_NAMESPACE::Mul(acc, factor); }
 
+#undef ES_DOT_STEP
 #endif
 
 }  // namespace HWY_NAMESPACE

@@ -54,8 +54,8 @@ HWY_INLINE uint64_t Int8Loop(uint64_t rounds, const Dot& dot) {
   const size_t lanes = hn::Lanes(d);
   HWY_ALIGN int32_t weights[16 * 2 * 16];
   HWY_ALIGN int32_t activations[16 * 4];
-  for (int32_t i = 0; i < 16 * 2 * 16; ++i) weights[i] = (i * 0x01030507) & 0x0F0F0F0F;
-  for (int32_t i = 0; i < 16 * 4; ++i) activations[i] = i * 0x01030507;
+  for (uint32_t i = 0; i < 16 * 2 * 16; ++i) weights[i] = static_cast<int32_t>((i * 0x01030507u) & 0x0F0F0F0Fu);
+  for (uint32_t i = 0; i < 16 * 4; ++i) activations[i] = static_cast<int32_t>(i * 0x01030507u);
   VI sum0 = hn::Zero(d), sum1 = hn::Zero(d), sum2 = hn::Zero(d), sum3 = hn::Zero(d);
   VI sum4 = hn::Zero(d), sum5 = hn::Zero(d), sum6 = hn::Zero(d), sum7 = hn::Zero(d);
   for (uint64_t i = 0; i < rounds; ++i) {
