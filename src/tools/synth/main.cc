@@ -44,6 +44,12 @@ struct Flags {
 
 double Gigabytes(uint64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
 
+// "3.62 GB", "0.9 MB": as papers and disks count.
+std::string Amount(uint64_t bytes) {
+  return bytes < 100'000'000 ? fmt::format("{:.1f} MB", 1e3 * Gigabytes(bytes))
+                             : fmt::format("{:.2f} GB", Gigabytes(bytes));
+}
+
 // Table 1 for what this program writes.
 void PrintModels(TypeMix mix) {
   Write(fmt::format("{:<18} {:>8} {:>4} {:>14} {:>11} {:>10}\n", "model", "layers", "E", "non-expert GB", "expert GB",
@@ -74,8 +80,7 @@ Status CheckFreeSpace(const std::string& path, uint64_t needed) {
   if (statvfs(folder.c_str(), &info) != 0) return Status::Ok();  // creating the file will say why
   const uint64_t free = uint64_t{info.f_bavail} * info.f_frsize;
   if (free >= needed) return Status::Ok();
-  return Status::Io(
-      fmt::format("{}: needs {:.2f} GB, only {:.2f} GB are free", ShownPath(path), Gigabytes(needed), Gigabytes(free)));
+  return Status::Io(fmt::format("{}: needs {}, only {} are free", ShownPath(path), Amount(needed), Amount(free)));
 }
 
 Status WriteModel(const SynthFile& file, const Flags& flags) {
@@ -114,8 +119,8 @@ Outcome Run(const Flags& flags) {
   const SynthFile file(*shape, *mix, flags.seed);
   ES_RETURN_IF_ERROR(WriteModel(file, flags));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print(stderr, "{}: {:.2f} GB experts, {:.2f} GB others, {:.2f} GB in {:.1f} s ({:.2f} GB/s)\n", shape->title,
-             Gigabytes(file.expert_bytes()), Gigabytes(file.other_bytes()), Gigabytes(file.size()), seconds,
+  fmt::print(stderr, "{}: {} experts, {} others, {} in {:.1f} s ({:.2f} GB/s)\n", shape->title,
+             Amount(file.expert_bytes()), Amount(file.other_bytes()), Amount(file.size()), seconds,
              Gigabytes(file.size()) / seconds);
   return Outcome::Ok();
 }

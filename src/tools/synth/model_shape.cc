@@ -30,6 +30,7 @@ ModelShape Olmoe() {
   s.epsilon = 1e-5f;
   s.rope_base = 1e4f;
   s.popularity_spread = 3.0f;
+  s.residual_growth = 0.06f;
   return s;
 }
 
@@ -53,7 +54,8 @@ ModelShape Lfm() {
   s.epsilon = 1e-5f;
   s.rope_base = 1e6f;
   s.attention_layers = {2, 6, 10, 14, 18, 21};
-  s.popularity_spread = 2.7f;
+  s.popularity_spread = 3.0f;
+  s.residual_growth = 0.17f;
   return s;
 }
 
@@ -80,6 +82,7 @@ ModelShape DeepseekLite() {
   s.nope_dim = 128;
   s.value_dim = 128;
   s.popularity_spread = 3.2f;
+  s.residual_growth = 0.1f;
   return s;
 }
 
@@ -102,6 +105,7 @@ ModelShape Qwen() {
   s.epsilon = 1e-6f;
   s.rope_base = 1e6f;
   s.popularity_spread = 3.1f;
+  s.residual_growth = 0.08f;
   return s;
 }
 
@@ -123,6 +127,7 @@ ModelShape Mixtral() {
   s.epsilon = 1e-5f;
   s.rope_base = 1e6f;
   s.popularity_spread = 2.0f;
+  s.residual_growth = 0.22f;
   return s;
 }
 

@@ -29,9 +29,6 @@ constexpr float kExpertGain = 0.9f;
 constexpr float kDenseGain = 0.4f;
 constexpr float kConvolutionGain = 0.3f;
 constexpr float kLogitGain = 2.0f;
-// What one layer adds to the mean square of a residual that begins at 1, measured: 0.12 for 8 tokens, 0.06 for 512.
-// Keeps the offsets of later routers from fading as the residual grows.
-constexpr float kGrowthPerLayer = 0.06f;
 
 class TensorList {
  public:
@@ -67,6 +64,9 @@ class TensorList {
   void Norm(const std::string& name, uint64_t count, float mean = 1) {
     Add(name, {count}, TensorRole::kFloat, 0.25f * mean).mean = mean;
   }
+  // The final norm where the embedding is the head too. Rows of that have size 1, so the norm brings logits to theirs.
+  // Its weights have both signs: with positive ones every token would predict itself and nothing else.
+  void TiedNorm() { Add("token_embd_norm.weight", {s_.hidden}, TensorRole::kFloat, Deviation(kLogitGain, s_.hidden)); }
   void LayerNorm(const char* what, uint64_t count, float mean = 1) { Norm(Name(what), count, mean); }
   void Bias(const char* name, uint64_t count, float deviation) {
     Add(fmt::format("blk.{}.{}.bias", layer_, name), {count}, TensorRole::kFloat, deviation);
@@ -153,7 +153,8 @@ class TensorList {
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(),
               [&](uint32_t a, uint32_t b) { return RandomBits(~t.recipe.key, a) < RandomBits(~t.recipe.key, b); });
-    const float growth = std::sqrt(1 + kGrowthPerLayer * static_cast<float>(layer_));
+    // Keeps the offsets of later routers from fading as the residual grows.
+    const float growth = std::sqrt(1 + s_.residual_growth * static_cast<float>(layer_));
     const float unit = growth / (static_cast<float>(raised_) * kRaisedMean);
     t.raised_columns = raised_;
     t.row_offsets.resize(s_.experts);
@@ -198,8 +199,7 @@ std::vector<SynthTensor> ListTensors(const ModelShape& shape, TypeMix mix, uint6
   }
   list.SetLayer(0);
   if (tied) {
-    // The embedding as a head has rows of size 1, so the norm before it brings logits to their size.
-    list.Norm("token_embd_norm.weight", shape.hidden, kLogitGain / std::sqrt(static_cast<float>(shape.hidden)));
+    list.TiedNorm();
   } else {
     list.Norm("output_norm.weight", shape.hidden);
     list.Head();
