@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Streams a full-size OLMoE with random weights and prints what docs/results.md shows: peak memory, bytes read, read
+# bandwidth against fio, time to first logits resident and streaming, bubble rate, and a run inside a memory cgroup.
+#
+#   bench/streaming.sh FOLDER [TOKENS] [REPEATS]      needs 8 GB free in FOLDER; root, to drop caches and make a cgroup
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=${1:?a folder with 8 GB free}
+tokens=${2:-1024}
+repeats=${3:-3}
+estream=build/release/estream
+synth=build/release/estream-synth
+pack=$folder/olmoe-1b-7b-q4_0.estream.gguf
+export ESTREAM_CACHE_DIR=$folder/cache
+
+[[ -e $pack ]] || "$synth" --model olmoe-1b-7b --type q4_0 - | "$estream" pack - -o "$pack"
+
+# Token ids spread over the vocabulary, the same in every run.
+ids=$(awk -v n="$tokens" 'BEGIN { s = 1; for (i = 0; i < n; ++i) { s = (s * 69069 + 1) % 4294967296;
+  printf "%s%d", i ? "," : "", 1000 + s % 49000 } }')
+
+drop_caches() { sync; echo 3 > /proc/sys/vm/drop_caches 2> /dev/null || true; }
+field() { sed -E "s/.*\"$1\":([0-9.e+-]+).*/\1/"; }
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+# run NAME FLAGS...: medians over the repeats, caches cold.
+run() {
+  local name=$1 out
+  shift
+  out=$(for _ in $(seq "$repeats"); do
+    drop_caches
+    "$estream" run -m "$pack" --tokens "$ids" --json "$@"
+  done)
+  printf '%-14s' "$name"
+  printf ' %s %.3f' ttft_s "$(field ttft_s <<< "$out" | median)" \
+    compute_s "$(field compute_s <<< "$out" | median)" io_s "$(field io_s <<< "$out" | median)" \
+    stall_s "$(field stall_s <<< "$out" | median)"
+  printf ' bubble_%% %.2f' "$(field bubble_rate <<< "$out" | median | awk '{ print $1 * 100 }')"
+  printf ' read_MB %.0f peak_MiB %.0f\n' "$(field read_bytes <<< "$out" | median | awk '{ print $1 / 1e6 }')" \
+    "$(field peak_rss_bytes <<< "$out" | median | awk '{ print $1 / 1048576 }')"
+}
+
+echo "== $tokens tokens, medians of $repeats, cold caches =="
+run resident --schedule resident
+for schedule in stream per-layer after-routing on-demand; do run "$schedule" --schedule "$schedule"; done
+
+echo "== reading alone: every group of every layer in order, against fio at the same size and depth =="
+size=$((4 * 3538944))  # G = 4 records of W_e bytes
+if command -v fio > /dev/null; then
+  drop_caches
+  fio --name=read --filename="$pack" --rw=read --bs=$size --iodepth=2 --ioengine=libaio --direct=1 --readonly \
+    --size=3500M --minimal | awk -F';' '{ printf "fio            %.0f MB/s\n", $7 * 1.024e-3 }'
+fi
+drop_caches
+"$estream" run -m "$pack" --tokens "$ids" --json --schedule stream |
+  awk '{ match($0, /"read_bytes":[0-9]+/); b = substr($0, RSTART + 13, RLENGTH - 13);
+         match($0, /"io_s":[0-9.e+-]+/); s = substr($0, RSTART + 7, RLENGTH - 7);
+         printf "while streaming %.0f MB/s over the union of read intervals\n", b / s / 1e6 }'
+
+cgroup=/sys/fs/cgroup/memory/estream-bench
+if mkdir "$cgroup" 2> /dev/null; then
+  echo "== inside a memory cgroup of 0.6 GiB =="
+  echo $((6 * 1024 * 1024 * 1024 / 10)) > "$cgroup/memory.limit_in_bytes"
+  drop_caches
+  (echo "$BASHPID" > "$cgroup/cgroup.procs"; exec "$estream" run -m "$pack" --tokens "$ids" --json) |
+    awk '{ match($0, /"ttft_s":[0-9.e+-]+/); print "ttft_s", substr($0, RSTART + 9, RLENGTH - 9) }'
+  echo "memory.max_usage_in_bytes $(cat "$cgroup/memory.max_usage_in_bytes")"
+  echo "memory.failcnt $(cat "$cgroup/memory.failcnt")"
+  rmdir "$cgroup"
+fi
