@@ -65,6 +65,26 @@ TEST(CliInspect, JsonHoldsTheSame) {
   EXPECT_EQ(json["expert_bytes"].get<uint64_t>() + json["non_expert_bytes"].get<uint64_t>(), tensor_bytes);
 }
 
+// The dense first layer has no experts, and the other layers' down projections differ in format.
+TEST(CliInspect, APackShowsTheModelItWasMadeFrom) {
+  TempDir dir;
+  const std::string model = dir.File("model.gguf"), pack = dir.File("pack.gguf");
+  ASSERT_EQ(RunSynth("--model deepseek-v2-lite --tiny --type q4_k_m " + model).exit_code, 0);
+  const ProgramResult packed = RunEstream({"pack", model, "-o", pack});
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  Json of_model = Json::parse(RunEstream({"inspect", model, "--json"}).out);
+  Json of_pack = Json::parse(RunEstream({"inspect", pack, "--json"}).out);
+  EXPECT_EQ(of_pack["pack"], true);
+  EXPECT_EQ(of_pack["architecture"], "deepseek2");
+  EXPECT_EQ(of_pack["runs"], true);
+  EXPECT_EQ(of_pack["plan"]["layers"], 3);
+  EXPECT_EQ(of_pack["plan"]["sparse_layers"], 2);
+  EXPECT_EQ(of_pack["plan"]["shape_classes"].size(), 2u);
+  for (const char* same : {"plan", "types", "expert_bytes", "non_expert_bytes", "tokenizer"}) {
+    EXPECT_EQ(of_model[same], of_pack[same]) << same;
+  }
+}
+
 TEST(CliInspect, WhatDoesNotRunIsListedWithTheReason) {
   GgufBuilder builder;
   builder.String("general.architecture", "mamba\x1b[2J")

@@ -56,7 +56,7 @@ PlanFacts FactsOf(const ModelPlan& plan) {
     facts.smallest_block = std::min(facts.smallest_block, layer.block.bytes);
     facts.largest_block = std::max(facts.largest_block, layer.block.bytes);
     facts.block_bytes += layer.block.bytes;
-    if (layer.router.experts == 0) continue;  // a dense layer
+    if (!layer.sparse) continue;
     ++facts.sparse_layers;
     facts.classes[layer.expert_class].records += plan.experts;
   }

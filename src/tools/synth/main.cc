@@ -147,7 +147,7 @@ Outcome RunProgram(int argc, char** argv) {
   AddCount(app, "--layers", 1, 1024, &flags.layers, "Only the first N layers");
   AddCount(app, "--seed", 0, UINT32_MAX, &flags.seed, "The same seed gives the same bytes; default: 1");
   AddCount(app, "-t,--threads", 1, 1024, &flags.threads, "Threads; default: every processor this process may use");
-  app.add_flag("--tiny", flags.tiny, "The same blocks, 256 wide, with 8 experts: a few MB");
+  app.add_flag("--tiny", flags.tiny, "The same blocks, 256 wide, with few experts: a few MB");
   app.add_flag("--list", flags.list, "Show the models and their sizes, and exit");
   app.add_option("OUT", flags.out, "The file to write; - is standard output")->type_name("");
   app.footer(

@@ -165,8 +165,9 @@ ModelShape Tiny(ModelShape s) {
   s.heads = 4;
   s.kv_heads = std::min(s.kv_heads, s.family == SynthFamily::kOlmoe ? 4u : 2u);
   s.head_dim = s.head_dim == 0 ? 0 : 64;
-  s.experts = 8;
-  s.top_k = 2;
+  // Mixtral keeps its 8, for which the mixes have rules of their own.
+  s.top_k = s.experts == 8 ? 2 : 3;
+  s.experts = s.experts == 8 ? 8 : 12;
   s.ffn = 256;
   s.dense_ffn = s.dense_ffn == 0 ? 0 : 512;
   s.vocabulary = 1024;
