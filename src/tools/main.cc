@@ -15,12 +15,8 @@ int main(int argc, char** argv) {
   try {
     CLI::App root("Runs Mixture-of-Experts language models, prefill only: one pass over a prompt, then answers.");
     const std::vector<Verb> verbs = {
-        AddRunCommand(root),
-        AddClassifyCommand(root),
-        AddPackCommand(root),
-        AddVerifyCommand(root),
-        AddInspectCommand(root),
-        AddDoctorCommand(root),
+        AddRunCommand(root),    AddClassifyCommand(root), AddPackCommand(root),
+        AddVerifyCommand(root), AddInspectCommand(root),  AddDoctorCommand(root),
     };
     Outcome outcome = RunCommandLine(root, verbs, {argv + 1, argv + argc});
     if (outcome.ok()) outcome = FlushOutput();
