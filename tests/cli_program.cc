@@ -38,14 +38,7 @@ class MemoryFile {
   const int descriptor_;
 };
 
-// A pack cache of this test program's own, so that a test leaves nothing in the user's.
-void UseOwnPackCache() {
-  static const TempDir cache;
-  setenv("ESTREAM_CACHE_DIR", cache.path().c_str(), 1);
-}
-
 ProgramResult Spawn(const std::vector<std::string>& command, const std::string& input) {
-  UseOwnPackCache();
   const MemoryFile in(input), out, err;
   posix_spawn_file_actions_t streams;
   posix_spawn_file_actions_init(&streams);
@@ -76,13 +69,30 @@ std::string ProgramPath() { return std::string(ES_BINARY_DIR) + "/estream"; }
 std::string ModelDir() { return std::string(ES_SOURCE_DIR) + "/models/tiny-olmoe"; }
 std::string ModelPath() { return ModelDir() + "/tiny-olmoe-q4_0.gguf"; }
 
+namespace {
+
+// A pack cache of this test program's own, with the bundled model in it: a test leaves nothing in the user's, and what
+// the program says when it packs on first use is not in the way of what a test looks at.
+void UseOwnPackCache() {
+  static const TempDir cache;
+  static bool filled = false;
+  setenv("ESTREAM_CACHE_DIR", cache.path().c_str(), 1);
+  if (filled) return;
+  filled = true;
+  EXPECT_EQ(Spawn({ProgramPath(), "run", "-m", ModelPath(), "-p", "x"}, "").exit_code, 0);
+}
+
+}  // namespace
+
 ProgramResult RunEstream(const std::vector<std::string>& arguments, const std::string& input) {
+  UseOwnPackCache();
   std::vector<std::string> command = {ProgramPath()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return Spawn(command, input);
 }
 
 ProgramResult RunShell(const std::string& command) {
+  UseOwnPackCache();
   setenv("ESTREAM", ProgramPath().c_str(), 1);
   setenv("MODEL", ModelPath().c_str(), 1);
   return Spawn({"/bin/sh", "-c", command}, "");

@@ -59,6 +59,7 @@ Result<uint64_t> FreeBytesBeside(const std::string& path) {
   if (statvfs(folder.c_str(), &info) != 0) {
     return Status::Io(fmt::format("{}: cannot be asked for free space: {}", ShownPath(folder), std::strerror(errno)));
   }
+  if (info.f_blocks == 0) return UINT64_MAX;  // a file system that does not count
   return uint64_t{info.f_bavail} * info.f_frsize;
 }
 

@@ -77,7 +77,7 @@ class PartialFile final : public PackOutput {
   uint64_t cached_bytes_ = 0;  // guarded by cache_mutex_; written since the last drop
 };
 
-// Bytes free for this user in the folder of `path`. Errors: Io.
+// Bytes free for this user in the folder of `path`; the largest number when the file system does not say. Errors: Io.
 Result<uint64_t> FreeBytesBeside(const std::string& path);
 
 // The folder part of `path` ("." when it has none).

@@ -138,7 +138,9 @@ Status Packer::Finish() {
 // After an error: keeps what another run can continue, removes the rest.
 Status Packer::Interrupted(Status status) {
   const bool pipe = options_.source == "-";
-  if (pipe || (status.code() != StatusCode::kCancelled && status.code() != StatusCode::kIo)) output_->Discard();
+  const bool begun = header_->unit_hash(0).known();
+  const bool final = status.code() != StatusCode::kCancelled && status.code() != StatusCode::kIo;
+  if (pipe || final || !begun) output_->Discard();
   if (status.code() != StatusCode::kCancelled) return status;
   if (pipe) return Status::Cancelled(fmt::format("{}: stopped; nothing is left behind", ShownPath(report_.out)));
   return Status::Cancelled(fmt::format("{}: stopped after {} of {}; the same command goes on from there",

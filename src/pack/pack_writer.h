@@ -52,7 +52,7 @@ struct PackReport {
 // Errors: InvalidArgument for options that make no sense, an existing `out`, `out` = source, a bad order; as Gguf::Open
 //         and PlanModel for the source; Corrupt, naming tensor, row and record, for a NaN or infinite scale; Io, with
 //         needed and free bytes when space is short; Cancelled. `out` is as it was before; the partial file stays after
-//         Cancelled and Io, unless the source is a pipe.
+//         Cancelled and Io when there is something in it to continue.
 // Cost:   reads the source once and writes the pack once, from a pipe also reads the pack once; below 200 MB with the
 // page
 //         cache, for any model.

@@ -63,6 +63,8 @@ Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
 
 Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model) {
   std::string path = flags.model;
+  // The file itself first: what is wrong with it is said before anything is packed.
+  ES_ASSIGN_OR_RETURN(*model, Model::Open(path, {.override_pre = flags.override_pre}));
   if (!flags.no_pack_cache) {
     PackCacheOptions cache;
     cache.threads = flags.threads;
@@ -71,7 +73,9 @@ Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model) 
     cache.progress = [&bar](const char* phase, uint64_t done, uint64_t total) { bar.Update(phase, done, total); };
     ES_ASSIGN_OR_RETURN(path, CachedPack(flags.model, cache));
   }
-  ES_ASSIGN_OR_RETURN(*model, Model::Open(path, {.override_pre = flags.override_pre}));
+  if (path != flags.model) {
+    ES_ASSIGN_OR_RETURN(*model, Model::Open(path, {.override_pre = flags.override_pre}));
+  }
   return Outcome::Ok();
 }
 

@@ -142,7 +142,7 @@ struct RunResult {
   double tokens_per_s() const { return report.ttft_s > 0 ? report.tokens / report.ttft_s : 0; }
 };
 
-void PrintJson(const Engine& engine, const RunResult& result) {
+void PrintJson(const RunFlags& flags, const Engine& engine, const RunResult& result) {
   const ModelInfo& info = engine.model().info();
   Json top = Json::array();
   for (const NextToken& next : result.top) {
@@ -151,7 +151,8 @@ void PrintJson(const Engine& engine, const RunResult& result) {
                    {"prob", next.probability},
                    {"logit", next.logit}});
   }
-  Write(JsonLine({{"model", ToValidUtf8(info.path)},
+  Write(JsonLine({{"model", ToValidUtf8(flags.model.model)},
+                  {"file", ToValidUtf8(info.path)},
                   {"architecture", ToValidUtf8(info.architecture)},
                   {"device", ToValidUtf8(engine.device_description())},
                   {"tokens", result.report.tokens},
@@ -218,7 +219,7 @@ Outcome Run(RunFlags& flags, Positionals positionals) {
     result.mem_available_drop = before->available_bytes - after->available_bytes;
   }
   if (flags.json) {
-    PrintJson(*engine, result);
+    PrintJson(flags, *engine, result);
   } else {
     PrintForPeople(*engine, result);
   }

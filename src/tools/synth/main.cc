@@ -20,7 +20,9 @@
 #include "base/thread_pool.h"
 #include "format/atomic_file.h"
 #include "format/quote.h"
+#include "tools/byte_progress.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "tools/outcome.h"
 #include "tools/synth/model_shape.h"
 #include "tools/synth/stream_out.h"
@@ -85,18 +87,18 @@ Status CheckFreeSpace(const std::string& path, uint64_t needed) {
 
 Status WriteModel(const SynthFile& file, const Flags& flags) {
   ThreadPool pool(flags.threads != 0 ? flags.threads : UsableProcessors());
-  const bool shows_progress = IsTerminal(stderr);
-  const auto progress = [&](uint64_t written) {
-    if (!shows_progress) return;
-    fmt::print(stderr, "\r{:.2f} of {:.2f} GB", Gigabytes(written), Gigabytes(file.size()));
-    if (written == file.size()) fmt::print(stderr, "\r\x1b[K");
-  };
+  ByteProgress bar;
+  const auto progress = [&](uint64_t written) { bar.Update("writing", written, file.size()); };
   if (flags.out == "-") return StreamOut(file, &pool, WriteToOutput, progress);
   ES_RETURN_IF_ERROR(CheckFreeSpace(flags.out, file.size()));
   ES_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> out, AtomicFile::Create(flags.out));
   out->BypassPageCache();
-  ES_RETURN_IF_ERROR(StreamOut(
-      file, &pool, [&](std::span<const std::byte> bytes) { return out->Write(bytes); }, progress));
+  // ^C ends with an error like any other, so that no half-written file is left.
+  const InterruptFlag interrupt;
+  const auto sink = [&](std::span<const std::byte> bytes) {
+    return *interrupt.flag() ? Status::Cancelled("interrupted") : out->Write(bytes);
+  };
+  ES_RETURN_IF_ERROR(StreamOut(file, &pool, sink, progress));
   return out->Commit();
 }
 
