@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every test, three times over: optimised, under the address and undefined-behaviour sanitizers, and what runs threads
-# under the thread sanitizer. LONG=1 fuzzes each target for 30 s as well. Ends with ctest's closing line of each part.
+# Every test under the address and undefined-behaviour sanitizers; those of numbers, bits and the program also as users
+# build them, optimised and with every SIMD target; what runs threads also under the thread sanitizer. LONG=1 fuzzes each target for 30 s as well. Ends with ctest's closing line of each part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export JOBS=${JOBS:-$(nproc)}
 export UBSAN_OPTIONS=print_stacktrace=1
 
+# The programs whose results could depend on optimisation or SIMD target, and those that run the program.
+optimised='(kernels|device|oracle|mistakes|streaming|cli)_test'
+
 # The programs whose code shares memory between threads.
-threaded='(base|residency|device|pipeline|engine|streaming)_test'
+threaded='(base|residency|streaming)_test'
 
 closing_lines=()
 failed=0
@@ -35,8 +38,9 @@ targets() {
 if [[ ${LONG:-0} == 1 ]]; then scripts/setup.sh dev; else scripts/setup.sh; fi
 
 echo "== release =="
-scripts/build.sh release
-run_ctest release
+mapfile -t programs < <(targets release "$optimised")
+scripts/build.sh release estream estream-synth "${programs[@]}"
+run_ctest release -L "^$optimised\$"
 
 echo "== address and undefined-behaviour sanitizers =="
 scripts/build.sh asan
