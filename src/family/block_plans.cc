@@ -160,4 +160,16 @@ Status AddSharedExperts(const PlanBuilder& build, uint32_t index, uint32_t ffn, 
   return AddFfn(build, index, "_shexp", ffn, hidden, record, &layer->ffn);
 }
 
+Status AddUniformLayers(const PlanBuilder& build, const SelfAttentionRules& attention, const RouterRules& router,
+                        uint64_t ffn, ModelPlan* plan) {
+  for (uint32_t i = 0; i < plan->layers.size(); ++i) {
+    LayerPlan& layer = plan->layers[i];
+    RecordLayout record(fmt::format("blk.{}", i));
+    ES_RETURN_IF_ERROR(AddSelfAttention(build, i, attention, plan->hidden, &record, &layer));
+    ES_RETURN_IF_ERROR(AddSparseFfn(build, i, router, ffn, plan, &record, &layer));
+    layer.block = std::move(record).Finish();
+  }
+  return Status::Ok();
+}
+
 }  // namespace estream

@@ -50,4 +50,8 @@ Status AddDenseFfn(const PlanBuilder& build, uint32_t index, uint32_t ffn, float
 Status AddSharedExperts(const PlanBuilder& build, uint32_t index, uint32_t ffn, uint32_t hidden, RecordLayout* record,
                         LayerPlan* layer);
 
+// Every layer alike: self-attention, then routed experts of `ffn` width.
+Status AddUniformLayers(const PlanBuilder& build, const SelfAttentionRules& attention, const RouterRules& router,
+                        uint64_t ffn, ModelPlan* plan);
+
 }  // namespace estream

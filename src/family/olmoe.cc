@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // OLMoE: RMS norms of q and k over the full width, NeoX rotation; softmax router without renormalisation.
-#include <fmt/format.h>
-
 #include "base/macros.h"
 #include "family/block_plans.h"
 #include "family/families.h"
@@ -19,13 +17,7 @@ Result<ModelPlan> PlanOlmoe(const PlanBuilder& build) {
   router.epsilon = attention.epsilon;
   router.renormalize = false;  // the probabilities as they are; they do not sum to 1
   ES_RETURN_IF_ERROR(ReadRouterKeys(build, &router));
-  for (uint32_t i = 0; i < plan.layers.size(); ++i) {
-    LayerPlan& layer = plan.layers[i];
-    RecordLayout record(fmt::format("blk.{}", i));
-    ES_RETURN_IF_ERROR(AddSelfAttention(build, i, attention, plan.hidden, &record, &layer));
-    ES_RETURN_IF_ERROR(AddSparseFfn(build, i, router, ffn, &plan, &record, &layer));
-    layer.block = std::move(record).Finish();
-  }
+  ES_RETURN_IF_ERROR(AddUniformLayers(build, attention, router, ffn, &plan));
   ES_RETURN_IF_ERROR(build.AddEnds("output_norm.weight", attention.epsilon, /*tied_head=*/false, &plan));
   return plan;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Qwen3 MoE: grouped queries, heads wider than width / heads, RMS norm of q and k per head, renormalised softmax
 // router.
-#include <fmt/format.h>
-
 #include "base/macros.h"
 #include "family/block_plans.h"
 #include "family/families.h"
@@ -20,13 +18,7 @@ Result<ModelPlan> PlanQwen3Moe(const PlanBuilder& build) {
   router.epsilon = attention.epsilon;
   router.renormalize = true;  // no key says so; the model was trained with it
   ES_RETURN_IF_ERROR(ReadRouterKeys(build, &router));
-  for (uint32_t i = 0; i < plan.layers.size(); ++i) {
-    LayerPlan& layer = plan.layers[i];
-    RecordLayout record(fmt::format("blk.{}", i));
-    ES_RETURN_IF_ERROR(AddSelfAttention(build, i, attention, plan.hidden, &record, &layer));
-    ES_RETURN_IF_ERROR(AddSparseFfn(build, i, router, ffn, &plan, &record, &layer));
-    layer.block = std::move(record).Finish();
-  }
+  ES_RETURN_IF_ERROR(AddUniformLayers(build, attention, router, ffn, &plan));
   ES_RETURN_IF_ERROR(build.AddEnds("output_norm.weight", attention.epsilon, /*tied_head=*/true, &plan));
   return plan;
 }
