@@ -11,7 +11,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 optimised='(kernels|device|oracle|mistakes|streaming|cli)_test'
 
 # The programs whose code shares memory between threads.
-threaded='(base|residency|streaming)_test'
+threaded='(base|residency)_test'
 
 closing_lines=()
 failed=0
