@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-dev liburing-dev
-  libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev)
+  libxxhash-dev libgtest-dev libgmock-dev zlib1g-dev)
 if [[ "${1:-}" == dev ]]; then
   packages+=(clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev)
 fi
