@@ -28,6 +28,14 @@ namespace {
 
 constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;
 
+// What is to be done, once the flags and files are read.
+struct Job {
+  ClassifyOptions options;
+  std::vector<std::string> names;  // shown instead of options.labels
+  std::vector<std::string> texts;
+  bool from_file = false;
+};
+
 struct ClassifyFlags {
   ModelFlags model;
   std::string labels;
@@ -40,14 +48,7 @@ struct ClassifyFlags {
   uint32_t top = 3;
   bool json = false;
   bool quiet = false;
-};
-
-// What the flags mean, once read.
-struct Job {
-  ClassifyOptions options;
-  std::vector<std::string> names;  // shown instead of options.labels
-  std::vector<std::string> texts;
-  bool from_file = false;
+  Job job;
 };
 
 Outcome ReadLabels(const ClassifyFlags& flags, Job* job) {
@@ -70,33 +71,46 @@ Outcome ReadLabels(const ClassifyFlags& flags, Job* job) {
 }
 
 // A template is given as itself or as a file; one without {text} would be no template, so it must be a file.
-Outcome ReadTemplate(const ClassifyFlags& flags, Job* job) {
-  std::string& source = job->options.prompt_template;
-  if (flags.prompt_template.find(PromptTemplate::kGap) != std::string::npos) {
-    source = Unescape(flags.prompt_template);
-  } else {
-    Result<std::string> file = ReadTextFile(flags.prompt_template, kMaxTextBytes);
-    if (file.status().code() == StatusCode::kNotFound) {
-      return Outcome::Usage(fmt::format("--template: {} is neither a file nor a text with {{text}} in it",
-                                        Quoted(flags.prompt_template)));
-    }
-    ES_RETURN_IF_ERROR(file.status());
-    source = WithoutFinalNewline(std::move(*file));
-  }
-  const Status status = PromptTemplate::Parse(source).status();
+bool TemplateIsFile(const ClassifyFlags& flags) {
+  return flags.prompt_template.find(PromptTemplate::kGap) == std::string::npos;
+}
+
+Outcome TakeTemplate(std::string source, Job* job) {
+  job->options.prompt_template = std::move(source);
+  const Status status = PromptTemplate::Parse(job->options.prompt_template).status();
   return status.ok() ? Outcome::Ok() : Outcome::Usage("--template: " + status.message());
 }
 
-Outcome ReadTexts(const ClassifyFlags& flags, Positionals positionals, Job* job) {
-  job->from_file = !flags.text_file.empty();
-  if (job->from_file && !positionals.empty()) {
+Outcome ReadTemplateFile(const ClassifyFlags& flags, Job* job) {
+  Result<std::string> file = ReadTextFile(flags.prompt_template, kMaxTextBytes);
+  if (file.status().code() == StatusCode::kNotFound) {
+    return Outcome::Usage(
+        fmt::format("--template: {} is neither a file nor a text with {{text}} in it", Quoted(flags.prompt_template)));
+  }
+  ES_RETURN_IF_ERROR(file.status());
+  return TakeTemplate(WithoutFinalNewline(std::move(*file)), job);
+}
+
+Outcome Check(ClassifyFlags& flags, Positionals positionals) {
+  ES_RETURN_IF_NOT_OK(CheckModelFlags(&flags.model, &positionals));
+  Job& job = flags.job;
+  job.options.label_prefix = Unescape(flags.label_prefix);
+  job.options.label_suffix = Unescape(flags.label_suffix);
+  job.options.normalize = flags.normalize;
+  ES_RETURN_IF_NOT_OK(ReadLabels(flags, &job));
+  if (!TemplateIsFile(flags)) ES_RETURN_IF_NOT_OK(TakeTemplate(Unescape(flags.prompt_template), &job));
+  job.from_file = !flags.text_file.empty();
+  if (job.from_file && !positionals.empty()) {
     return Outcome::Usage("texts are given twice: as arguments and with -f");
   }
-  if (!job->from_file) {
-    if (positionals.empty()) return Outcome::Usage("no text given; add texts, or a file of one text a line with -f");
-    job->texts = std::move(positionals);
-    return Outcome::Ok();
+  if (!job.from_file && positionals.empty()) {
+    return Outcome::Usage("no text given; add texts, or a file of one text a line with -f");
   }
+  job.texts = std::move(positionals);
+  return Outcome::Ok();
+}
+
+Outcome ReadTextsFile(const ClassifyFlags& flags, Job* job) {
   ES_ASSIGN_OR_RETURN(const std::string content, ReadTextFile(flags.text_file, kMaxTextBytes));
   job->texts = SplitLines(content);
   if (job->texts.empty()) return Status::InvalidArgument(fmt::format("{} holds no text", ShownPath(flags.text_file)));
@@ -113,7 +127,7 @@ Outcome OpenForLongest(const ClassifyFlags& flags, const Job& job, std::shared_p
                        std::unique_ptr<Engine>* engine) {
   size_t label_tokens = 1;
   for (const std::string& label : job.options.labels) {
-    ES_ASSIGN_OR_RETURN(const auto ids, model->Encode(flags.label_prefix + label + flags.label_suffix,
+    ES_ASSIGN_OR_RETURN(const auto ids, model->Encode(job.options.label_prefix + label + job.options.label_suffix,
                                                       {.add_special = false, .parse_special = false}));
     label_tokens = std::max(label_tokens, ids.size());
   }
@@ -213,17 +227,10 @@ void PrintSummary(const Engine& engine, size_t texts, double seconds) {
   std::fwrite(styled.data(), 1, styled.size(), stderr);
 }
 
-Outcome Classify(ClassifyFlags& flags, Positionals positionals) {
-  ES_RETURN_IF_NOT_OK(CheckModelFlags(&flags.model, &positionals));
-  flags.label_prefix = Unescape(flags.label_prefix);
-  flags.label_suffix = Unescape(flags.label_suffix);
-  Job job;
-  job.options.label_prefix = flags.label_prefix;
-  job.options.label_suffix = flags.label_suffix;
-  job.options.normalize = flags.normalize;
-  ES_RETURN_IF_NOT_OK(ReadLabels(flags, &job));
-  ES_RETURN_IF_NOT_OK(ReadTemplate(flags, &job));
-  ES_RETURN_IF_NOT_OK(ReadTexts(flags, std::move(positionals), &job));
+Outcome Classify(ClassifyFlags& flags) {
+  Job& job = flags.job;
+  if (TemplateIsFile(flags)) ES_RETURN_IF_NOT_OK(ReadTemplateFile(flags, &job));
+  if (job.from_file) ES_RETURN_IF_NOT_OK(ReadTextsFile(flags, &job));
 
   std::shared_ptr<const Model> model;
   ES_RETURN_IF_NOT_OK(OpenModel(flags.model, &model));
@@ -234,7 +241,6 @@ Outcome Classify(ClassifyFlags& flags, Positionals positionals) {
 
   const auto start = std::chrono::steady_clock::now();
   ES_RETURN_IF_NOT_OK(ClassifyAll(flags, job, classifier->get()));
-  ES_RETURN_IF_NOT_OK(WriteTrace(flags.model, *engine));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ES_RETURN_IF_NOT_OK(WriteTrace(flags.model, *engine));
   if (!flags.json && !flags.quiet) PrintSummary(*engine, job.texts.size(), seconds);
@@ -273,7 +279,7 @@ Verb AddClassifyCommand(CLI::App& root) {
       "    --template 'Review: {text}\\nSentiment:' 'I would buy it again' 'Broke on day one'\n"
       "  estream classify olmoe.gguf --labels yes,no --names 'spam,not spam' --template spam.txt -f messages.txt "
       "--json");
-  return {&app, [flags](const Positionals& positionals) { return Classify(*flags, positionals); }};
+  return {&app, [flags](Positionals p) { return Check(*flags, std::move(p)); }, [flags] { return Classify(*flags); }};
 }
 
 }  // namespace estream

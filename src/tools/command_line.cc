@@ -60,12 +60,12 @@ std::vector<std::string> ForCli11(std::vector<std::string>::const_iterator begin
   return result;
 }
 
-Outcome RunVerb(CLI::App& root, const Verb& verb, const std::vector<std::string>& arguments) {
+Outcome ReadVerb(CLI::App& root, const Verb& verb, const std::vector<std::string>& arguments, Request* request) {
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
   try {
     root.parse(ForCli11(arguments.begin(), mark));
   } catch (const CLI::CallForHelp&) {
-    Write(verb.app->help("estream"));
+    request->text = verb.app->help("estream");
     return Outcome::Ok();
   } catch (const CLI::ParseError& error) {
     return UsageFrom(error);
@@ -76,12 +76,14 @@ Outcome RunVerb(CLI::App& root, const Verb& verb, const std::vector<std::string>
     positionals.push_back(std::move(argument));
   }
   if (mark != arguments.end()) positionals.insert(positionals.end(), mark + 1, arguments.end());
-  return verb.run(positionals);
+  request->verb = &verb;
+  return verb.check(std::move(positionals));
 }
 
 }  // namespace
 
-Outcome RunCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
+Outcome ReadCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments,
+                        Request* request) {
   root.name("estream");
   root.require_subcommand(1);
   root.set_version_flag("--version", "estream " ES_VERSION, "Print the version and exit");
@@ -92,7 +94,7 @@ Outcome RunCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std
   for (const Verb& verb : verbs) {
     verb.app->group("Verbs");
     verb.app->get_formatter()->label("Positionals", "Arguments");
-    verb.app->allow_extras();  // positionals, and unknown options for RunVerb to name
+    verb.app->allow_extras();  // positionals, and unknown options for ReadVerb to name
     verb.app->set_help_flag("-h,--help", "Print this help and exit");
     names.push_back(verb.app->get_name());
   }
@@ -104,18 +106,26 @@ Outcome RunCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std
     rest.insert(rest.begin() + (rest.empty() ? 0 : 1), "--help");
   }
   if (rest[0] == "--version" || rest[0] == "-V") {
-    Write(root.version() + "\n");
+    request->text = root.version() + "\n";
     return Outcome::Ok();
   }
   if (rest[0] == "--help" || rest[0] == "-h") {
-    Write(root.help());
+    request->text = root.help();
     return Outcome::Ok();
   }
   if (LooksLikeOption(rest[0])) return UnknownOption(rest[0], root);
   for (const Verb& verb : verbs) {
-    if (verb.app->get_name() == rest[0]) return RunVerb(root, verb, rest);
+    if (verb.app->get_name() == rest[0]) return ReadVerb(root, verb, rest, request);
   }
   return Unknown("verb", rest[0], names);
+}
+
+Outcome RunCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
+  Request request;
+  ES_RETURN_IF_NOT_OK(ReadCommandLine(root, verbs, arguments, &request));
+  if (request.verb != nullptr) return request.verb->run();
+  Write(request.text);
+  return Outcome::Ok();
 }
 
 CLI::Option* AddCount(CLI::App& app, const std::string& names, uint32_t min, uint32_t max, uint32_t* value,

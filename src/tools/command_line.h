@@ -10,7 +10,18 @@
 
 namespace estream {
 
-// Reads `arguments` (without the program's name) and runs the verb they name.
+// What a command line asks for: a verb to run, or without one a text to print, the help or the version.
+struct Request {
+  const Verb* verb = nullptr;
+  std::string text;
+};
+
+// Reads `arguments` (without the program's name), which are any bytes; opens no file and prints nothing. `root` and the
+// flags of its verbs are read into, so that they serve once.
+Outcome ReadCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments,
+                        Request* request);
+
+// Reads `arguments` and does what they ask for.
 Outcome RunCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments);
 
 // Adds an option that takes a whole number from `min` to `max`; anything else is a usage error that says so.

@@ -177,10 +177,14 @@ void PrintJson(const std::string& path, const std::vector<Check>& checks) {
   Write(JsonLine(all));
 }
 
-Outcome Examine(const DoctorFlags& flags, const Positionals& positionals) {
+Outcome CheckArguments(const Positionals& positionals) {
   if (!positionals.empty()) {
     return Outcome::Usage(fmt::format("unexpected argument {}; a folder goes behind --path", Quoted(positionals[0])));
   }
+  return Outcome::Ok();
+}
+
+Outcome Examine(const DoctorFlags& flags) {
   const std::vector<Check> checks = CheckAll(flags.path);
   if (flags.json) {
     PrintJson(flags.path, checks);
@@ -207,7 +211,7 @@ Verb AddDoctorCommand(CLI::App& root) {
       "Examples:\n"
       "  estream doctor --path ~/models\n"
       "  estream doctor --json | jq .io_uring.available");
-  return {&app, [flags](const Positionals& positionals) { return Examine(*flags, positionals); }};
+  return {&app, CheckArguments, [flags] { return Examine(*flags); }};
 }
 
 }  // namespace estream

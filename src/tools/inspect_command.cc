@@ -246,13 +246,17 @@ void PrintTensors(const Gguf& file) {
   }
 }
 
-Outcome Inspect(InspectFlags& flags, Positionals positionals) {
+Outcome Check(InspectFlags& flags, Positionals positionals) {
   if (flags.model.empty() && !positionals.empty()) {
     flags.model = std::move(positionals.front());
     positionals.erase(positionals.begin());
   }
   if (flags.model.empty()) return Outcome::Usage("no model given; name a GGUF file");
   if (!positionals.empty()) return Outcome::Usage(fmt::format("unexpected argument {}", Quoted(positionals[0])));
+  return Outcome::Ok();
+}
+
+Outcome Inspect(const InspectFlags& flags) {
   ES_ASSIGN_OR_RETURN(const Gguf file, Gguf::Open(flags.model));
   const ModelFacts facts = CollectFacts(file);
   if (flags.json) {
@@ -283,7 +287,7 @@ Verb AddInspectCommand(CLI::App& root) {
       "Examples:\n"
       "  estream inspect olmoe.gguf\n"
       "  estream inspect olmoe.gguf --json --tensors | jq '.tensors[].name'");
-  return {&app, [flags](const Positionals& positionals) { return Inspect(*flags, positionals); }};
+  return {&app, [flags](Positionals p) { return Check(*flags, std::move(p)); }, [flags] { return Inspect(*flags); }};
 }
 
 }  // namespace estream

@@ -54,7 +54,7 @@ void PrintForPeople(const PackReport& report) {
                     report.verified ? ", verified, source removed" : ""));
 }
 
-Outcome Pack(PackFlags& flags, const Positionals& positionals) {
+Outcome Check(PackFlags& flags, const Positionals& positionals) {
   if (positionals.empty()) return Outcome::Usage("no model given; name a GGUF file, or - for standard input");
   if (positionals.size() > 1) {
     return Outcome::Usage(
@@ -70,10 +70,15 @@ Outcome Pack(PackFlags& flags, const Positionals& positionals) {
   if (options.source == "-" && options.order_file == "-") {
     return Outcome::Usage("--order: standard input is the model already");
   }
+  return Outcome::Ok();
+}
+
+Outcome Pack(const PackFlags& flags) {
   PackReport report;
   {
     const InterruptFlag interrupt;
     ByteProgress bar;
+    PackOptions options = flags.options;
     options.cancel = interrupt.flag();
     options.progress = [&bar](const PackProgress& p) { bar.Update(p.phase, p.done, p.total); };
     ES_RETURN_IF_ERROR(PackModel(options, &report));
@@ -111,7 +116,7 @@ Verb AddPackCommand(CLI::App& root) {
       "  estream pack olmoe.gguf\n"
       "  estream pack mixtral-00001-of-00003.gguf -o /fast/mixtral.estream.gguf\n"
       "  curl -L https://example.org/olmoe.gguf | estream pack - -o olmoe.estream.gguf");
-  return {&app, [flags](const Positionals& positionals) { return Pack(*flags, positionals); }};
+  return {&app, [flags](const Positionals& p) { return Check(*flags, p); }, [flags] { return Pack(*flags); }};
 }
 
 }  // namespace estream

@@ -33,6 +33,7 @@ struct RunFlags {
   std::string prompt;
   std::string prompt_file;
   std::string tokens;
+  std::vector<int32_t> token_ids;  // in `tokens`
   bool escapes = false;
   bool parse_special = false;
   bool no_bos = false;
@@ -68,7 +69,8 @@ Result<std::vector<NextToken>> MostLikely(std::span<const float> logits, uint32_
   return top;
 }
 
-Outcome CheckRunFlags(const RunFlags& flags, const Positionals& positionals) {
+Outcome Check(RunFlags& flags, Positionals positionals) {
+  ES_RETURN_IF_NOT_OK(CheckModelFlags(&flags.model, &positionals));
   if (!positionals.empty()) {
     return Outcome::Usage(fmt::format("unexpected argument {}; a prompt goes behind -p", Quoted(positionals[0])));
   }
@@ -77,24 +79,26 @@ Outcome CheckRunFlags(const RunFlags& flags, const Positionals& positionals) {
   if (sources != 1) return Outcome::Usage("a prompt is needed, from exactly one of -p, -f and --tokens");
   if (flags.prompt_option->count() == 1 && flags.prompt.empty()) return Outcome::Usage("-p: the prompt is empty");
   if (flags.all_rows && flags.logits_file.empty()) return Outcome::Usage("--all-rows needs --logits");
+  if (flags.tokens_option->count() == 0) return Outcome::Ok();
+  std::optional<std::vector<int32_t>> ids = ParseTokenIds(flags.tokens);
+  if (!ids) return Outcome::Usage(fmt::format("--tokens: expected ids like 5,17,9, found {}", Quoted(flags.tokens)));
+  flags.token_ids = std::move(*ids);
   return Outcome::Ok();
 }
 
-Outcome ParsePromptTokens(const RunFlags& flags, const Model& model, std::vector<int32_t>* tokens) {
-  std::optional<std::vector<int32_t>> ids = ParseTokenIds(flags.tokens);
-  if (!ids) return Outcome::Usage(fmt::format("--tokens: expected ids like 5,17,9, found {}", Quoted(flags.tokens)));
-  for (const int32_t id : *ids) {
+Outcome TakePromptTokens(const RunFlags& flags, const Model& model, std::vector<int32_t>* tokens) {
+  for (const int32_t id : flags.token_ids) {
     if (static_cast<uint32_t>(id) >= model.info().vocabulary) {
       return Outcome::Usage(
           fmt::format("--tokens: {} is outside the vocabulary of {} tokens", id, model.info().vocabulary));
     }
   }
-  *tokens = std::move(*ids);
+  *tokens = flags.token_ids;
   return Outcome::Ok();
 }
 
 Outcome ReadPrompt(const RunFlags& flags, const Model& model, std::vector<int32_t>* tokens) {
-  if (flags.tokens_option->count() == 1) return ParsePromptTokens(flags, model, tokens);
+  if (flags.tokens_option->count() == 1) return TakePromptTokens(flags, model, tokens);
   std::string text = flags.escapes ? Unescape(flags.prompt) : flags.prompt;
   if (flags.prompt_file_option->count() == 1) {
     ES_ASSIGN_OR_RETURN(text, ReadTextFile(flags.prompt_file, kMaxPromptBytes));
@@ -198,10 +202,7 @@ void PrintForPeople(const Engine& engine, const RunResult& result) {
   }
 }
 
-Outcome Run(RunFlags& flags, Positionals positionals) {
-  ES_RETURN_IF_NOT_OK(CheckModelFlags(&flags.model, &positionals));
-  ES_RETURN_IF_NOT_OK(CheckRunFlags(flags, positionals));
-
+Outcome Run(const RunFlags& flags) {
   RunResult result;
   const std::optional<SystemMemory> before = ReadSystemMemory();
   const auto start = std::chrono::steady_clock::now();
@@ -255,7 +256,7 @@ Verb AddRunCommand(CLI::App& root) {
       "  estream run olmoe.gguf -f prompt.txt --top 10 --json\n"
       "  estream run olmoe.gguf -e -p 'Message: see you at six\\nSpam:'\n"
       "  estream run olmoe.gguf --tokens 50279,510,5347 --logits out.npy --all-rows");
-  return {&app, [flags](const Positionals& positionals) { return Run(*flags, positionals); }};
+  return {&app, [flags](Positionals p) { return Check(*flags, std::move(p)); }, [flags] { return Run(*flags); }};
 }
 
 }  // namespace estream

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A verb of the program: its flags, and what to do once they are read.
+// A verb of the program: its flags, what they mean, and what to do then.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,10 @@ using Positionals = std::vector<std::string>;
 
 struct Verb {
   CLI::App* app;  // owned by the root
-  std::function<Outcome(const Positionals&)> run;
+  // Takes the positionals and finds every mistake that shows without opening a file; touches nothing outside the verb.
+  std::function<Outcome(Positionals)> check;
+  // Does it. Pre: flags are read and `check` was content.
+  std::function<Outcome()> run;
 };
 
 // Each adds its verb to `root`. A new verb is a file of its own, a line here and a line in main.cc.

@@ -21,6 +21,7 @@ namespace estream {
 namespace {
 
 struct VerifyFlags {
+  std::string pack;
   std::string source;
   uint32_t threads = 0;
   bool json = false;
@@ -38,10 +39,15 @@ void PrintJson(const PackFile& pack, const std::vector<std::string>& bad, double
                   {"seconds", seconds}}));
 }
 
-Outcome Verify(const VerifyFlags& flags, const Positionals& positionals) {
+Outcome Check(VerifyFlags& flags, const Positionals& positionals) {
   if (positionals.empty()) return Outcome::Usage("no pack given");
   if (positionals.size() > 1) return Outcome::Usage(fmt::format("unexpected argument {}", Quoted(positionals[1])));
-  ES_ASSIGN_OR_RETURN(const PackFile pack, PackFile::Open(positionals[0]));
+  flags.pack = positionals[0];
+  return Outcome::Ok();
+}
+
+Outcome Verify(const VerifyFlags& flags) {
+  ES_ASSIGN_OR_RETURN(const PackFile pack, PackFile::Open(flags.pack));
   if (!flags.source.empty()) ES_RETURN_IF_ERROR(pack.CheckSource(flags.source));
 
   const auto start = std::chrono::steady_clock::now();
@@ -86,7 +92,7 @@ Verb AddVerifyCommand(CLI::App& root) {
       "Examples:\n"
       "  estream verify olmoe.estream.gguf\n"
       "  estream verify olmoe.estream.gguf --source olmoe.gguf --json");
-  return {&app, [flags](const Positionals& positionals) { return Verify(*flags, positionals); }};
+  return {&app, [flags](const Positionals& p) { return Check(*flags, p); }, [flags] { return Verify(*flags); }};
 }
 
 }  // namespace estream
