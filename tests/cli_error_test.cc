@@ -93,8 +93,8 @@ TEST(CliErrors, FlagsThatMakeNoSenseAreUsageErrors) {
       {RunModel({"--tokens", ""}), kUsage, "--tokens: expected ids"},
       {RunModel({"--tokens", "0,2048"}), kUsage, "--tokens: 2048 is outside the vocabulary of 2048 tokens"},
       {RunModel({"-p", "x", "--all-rows"}), kUsage, "--all-rows needs --logits"},
-      {RunModel({"-p", "x", "--activations", "q8"}), kUsage, "q8 is not available"},
-      {RunModel({"-p", "x", "--activations", "f64"}), kUsage, "expected f32, found \"f64\""},
+      {RunModel({"-p", "x", "--activations", "q8", "--device", "reference"}), kUsage, "q8 is for --device cpu"},
+      {RunModel({"-p", "x", "--activations", "f64"}), kUsage, "expected q8 or f32, found \"f64\""},
       {RunModel({"-p", "x", "--device", "toaster"}), kUsage, "expected cpu or reference, found \"toaster\""},
   });
 }
@@ -116,7 +116,7 @@ TEST(CliErrors, ClassifyNeedsLabelsATemplateAndTexts) {
       {ClassifyWith({"--labels", "a,b", "--template", "{text} {text}", "x"}), kUsage, "more than one {text}"},
       {ClassifyWith({"--labels", "a,b", "--template", ModelDir() + "/config.json", "x"}), kUsage,
        "--template: the template has no {text}"},
-      {ClassifyWith({"--labels", "a,b", "--activations", "q8", "x"}), kUsage, "q8 is not available"},
+      {ClassifyWith({"--labels", "a,b", "--activations", "f16", "x"}), kUsage, "expected q8 or f32"},
   });
 }
 

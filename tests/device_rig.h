@@ -19,10 +19,12 @@ namespace estream {
 // A device and what has been copied to it.
 class DeviceRig {
  public:
-  explicit DeviceRig(const std::string& name, uint32_t threads = 1, MemoryLedger* ledger = nullptr) {
+  explicit DeviceRig(const std::string& name, uint32_t threads = 1, const std::string& activations = "f32",
+                     MemoryLedger* ledger = nullptr) {
     DeviceOptions options;
     options.name = name;
     options.threads = threads;
+    options.activations = activations;
     options.ledger = ledger;
     auto made = MakeDevice(options);
     EXPECT_TRUE(made.ok()) << made.status().message();

@@ -33,17 +33,19 @@ struct ModelRig {
   std::unique_ptr<Prefill> prefill;
 };
 
-// `change` may alter the plan before anything is built from it: a mistake made on purpose.
+// `activations` are exact ones unless asked for otherwise. `change` may alter the plan before anything is built from
+// it: a mistake made on purpose.
 inline Result<std::unique_ptr<ModelRig>> MakeRig(const std::string& path, const std::string& device, uint32_t threads,
                                                  uint32_t max_tokens, uint32_t max_routes = 256,
-                                                 const std::function<void(ModelPlan&)>& change = nullptr) {
+                                                 const std::function<void(ModelPlan&)>& change = nullptr,
+                                                 const std::string& activations = "f32") {
   auto rig = std::make_unique<ModelRig>();
   ES_ASSIGN_OR_RETURN(Gguf file, Gguf::Open(path));
   rig->file = std::make_unique<Gguf>(std::move(file));
   ES_ASSIGN_OR_RETURN(ModelPlan plan, PlanModel(*rig->file));
   if (change) change(plan);
   rig->plan = std::make_unique<ModelPlan>(std::move(plan));
-  ES_ASSIGN_OR_RETURN(rig->device, MakeDevice({device, threads, nullptr}));
+  ES_ASSIGN_OR_RETURN(rig->device, MakeDevice({device, threads, nullptr, activations}));
   rig->source = MakeGgufRecords(*rig->file, *rig->plan);
   ES_ASSIGN_OR_RETURN(rig->graphs, GraphSet::Build(*rig->plan, {max_tokens, max_routes}, rig->device.get()));
   ES_ASSIGN_OR_RETURN(rig->blocks, LoadBlocks(*rig->plan, rig->source.get(), rig->device.get()));

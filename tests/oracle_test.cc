@@ -2,11 +2,14 @@
 // Every device against the stored float64 results of every small model: logits, experts, log-sum-exp, layer outputs.
 #include "tests/oracle.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -23,10 +26,6 @@ using testing::LoadOracle;
 using testing::MakeRig;
 using testing::OracleModelPath;
 using testing::OraclePrompt;
-
-
-
-
 
 // Keeps what a pass chose and the first and last rows after every layer.
 class Recorder : public PrefillObserver {
@@ -127,7 +126,7 @@ class OracleTest : public ::testing::TestWithParam<std::tuple<std::string, const
 
 TEST_P(OracleTest, EveryPromptMatchesExactResults) {
   const auto [model, device] = GetParam();
-  auto rig = MakeRig(OracleModelPath(model), device, 2, 300);
+  auto rig = MakeRig(OracleModelPath(model), device, 2, 300, 256, nullptr, "f32");
   ASSERT_TRUE(rig.ok()) << rig.status().message();
   for (const auto& [name, want] : LoadOracle(model)) {
     SCOPED_TRACE(name);
@@ -138,26 +137,97 @@ TEST_P(OracleTest, EveryPromptMatchesExactResults) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, OracleTest,
-                         ::testing::Combine(::testing::ValuesIn(testing::OracleModels()), ::testing::Values("reference", "cpu")),
+                         ::testing::Combine(::testing::ValuesIn(testing::OracleModels()),
+                                            ::testing::Values("reference", "cpu")),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
+bool WithoutBlockFormats(const std::string& model) {
+  return model.ends_with("-f32") || model.ends_with("-f16") || model.ends_with("-bf16");
+}
+
+// The root mean square difference of another engine's logits (int8 activations, fp16 keys and values) from exact ones,
+// over all rows of a prompt: by model and prompt.
+std::map<std::pair<std::string, std::string>, double> ProductionRms() {
+  std::ifstream file(std::string(ES_SOURCE_DIR) + "/tests/data/expected/production_rms.tsv");
+  std::map<std::pair<std::string, std::string>, double> rms;
+  std::string model, prompt;
+  for (double value; file >> model >> prompt >> value;) rms[{model, prompt}] = value;
+  return rms;
+}
+
+double RmsDifference(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return std::sqrt(sum / static_cast<double>(a.size()));
+}
+
+// What int8 activations cost, against what they cost elsewhere. Exact logits of all rows are those of float
+// activations, which the tests above hold to 1e-3. A single prompt may lie well above the mean: one expert chosen
+// otherwise moves all rows behind it, here or there.
+TEST(Q8Activations, AreAsExactAsInAnotherEngine) {
+  const auto production = ProductionRms();
+  double log_sum = 0;
+  int count = 0;
+  for (const std::string& model : testing::OracleModels()) {
+    if (WithoutBlockFormats(model)) continue;
+    auto q8 = MakeRig(OracleModelPath(model), "cpu", 2, 300, 256, nullptr, "q8");
+    auto f32 = MakeRig(OracleModelPath(model), "cpu", 2, 300, 256, nullptr, "f32");
+    ASSERT_TRUE(q8.ok() && f32.ok()) << q8.status().message() << f32.status().message();
+    double model_log_sum = 0, worst = 0;
+    const auto prompts = LoadOracle(model);
+    for (const auto& [prompt, want] : prompts) {
+      const std::vector<float> got = AllLogits(**q8, want.tokens(), nullptr);
+      const std::vector<float> exact = AllLogits(**f32, want.tokens(), nullptr);
+      const auto other = production.find({model, prompt});
+      ASSERT_NE(other, production.end()) << model << ", " << prompt;
+      const double ratio = RmsDifference(got, exact) / other->second;
+      EXPECT_GT(ratio, 0) << model << ", " << prompt << ": nothing was rounded";
+      EXPECT_LE(ratio, 2) << model << ", " << prompt;
+      worst = std::max(worst, ratio);
+      model_log_sum += std::log(ratio);
+    }
+    fmt::print("{:<26} error {:.2f} of the other engine's, at worst {:.2f}\n", model,
+               std::exp(model_log_sum / static_cast<double>(prompts.size())), worst);
+    log_sum += model_log_sum;
+    count += static_cast<int>(prompts.size());
+  }
+  ASSERT_GT(count, 0);
+  const double mean = std::exp(log_sum / count);
+  fmt::print("all {} prompts: {:.3f}\n", count, mean);
+  EXPECT_LE(mean, 1.1);
+}
+
+TEST(Q8Activations, ChangeNoBitOfAModelWithoutBlockFormats) {
+  for (const std::string& model : testing::OracleModels()) {
+    if (!WithoutBlockFormats(model)) continue;
+    const std::vector<int32_t> tokens = LoadOracle(model).at("p64").tokens();
+    auto q8 = MakeRig(OracleModelPath(model), "cpu", 2, 64, 256, nullptr, "q8");
+    auto f32 = MakeRig(OracleModelPath(model), "cpu", 2, 64, 256, nullptr, "f32");
+    ASSERT_TRUE(q8.ok() && f32.ok()) << q8.status().message() << f32.status().message();
+    EXPECT_EQ(AllLogits(**q8, tokens, nullptr), AllLogits(**f32, tokens, nullptr)) << model;
+  }
+}
+
 // Bits are a function of the pack, the numerics and the tokens: not of threads, chunks of routes, or rows asked for.
-TEST(PrefillBits, DoNotDependOnThreadsChunksOrRowsAskedFor) {
+class PrefillBits : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Activations, PrefillBits, ::testing::Values("q8", "f32"));
+
+TEST_P(PrefillBits, DoNotDependOnThreadsChunksOrRowsAskedFor) {
   for (const char* model : {"olmoe-m-q4_0", "olmoe-k-q4_k_m", "lfm2moe-k-q4_k_m", "qwen3moe-t-q4_0", "mixtral-t-q8_0",
                             "deepseek2-t-fused-q4_0", "deepseek2-k-split-q4_k_m"}) {
     SCOPED_TRACE(model);
     const std::vector<int32_t> tokens = LoadOracle(model).at("p64").tokens();
-    auto base_rig = MakeRig(OracleModelPath(model), "cpu", 1, 300);
+    auto base_rig = MakeRig(OracleModelPath(model), "cpu", 1, 300, 256, nullptr, GetParam());
     ASSERT_TRUE(base_rig.ok()) << base_rig.status().message();
     const std::vector<float> base = AllLogits(**base_rig, tokens, nullptr);
     const uint64_t vocabulary = (*base_rig)->plan->vocabulary;
 
     for (const auto& [threads, routes] : {std::pair{2u, 256u}, {3u, 7u}, {1u, 1u}}) {
-      auto rig = MakeRig(OracleModelPath(model), "cpu", threads, 64, routes);
+      auto rig = MakeRig(OracleModelPath(model), "cpu", threads, 64, routes, nullptr, GetParam());
       ASSERT_TRUE(rig.ok()) << rig.status().message();
       EXPECT_EQ(AllLogits(**rig, tokens, nullptr), base) << threads << " threads, calls of " << routes << " routes";
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streaming gives the bits of a resident run, whatever the group size, banks, depth, storage engine, schedule, threads,
-// delays of storage or device; a failing read fails its request only.
+// Streaming gives the bits of a resident run, with int8 and with float activations, whatever the group size, banks,
+// depth, storage engine, schedule, threads, delays of storage or device; a failing read fails its request only.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -157,10 +157,10 @@ Result<std::vector<float>> Logits(Prefill& prefill, std::span<const int32_t> tok
   return all;
 }
 
-class StreamingTest : public ::testing::Test {
+class StreamingTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    auto rig = MakeRig(OracleModelPath(kModel), "cpu", 2, 64);
+    auto rig = MakeRig(OracleModelPath(kModel), "cpu", 2, 64, 256, nullptr, GetParam());
     ASSERT_TRUE(rig.ok()) << rig.status().message();
     rig_ = std::move(*rig);
     records_ = std::make_unique<ExpertFile>(*rig_);
@@ -195,10 +195,12 @@ class StreamingTest : public ::testing::Test {
   std::vector<std::vector<float>> resident_;
 };
 
+INSTANTIATE_TEST_SUITE_P(Activations, StreamingTest, ::testing::Values("q8", "f32"));
+
 constexpr Schedule kStreaming[] = {Schedule::kStream, Schedule::kPerLayer, Schedule::kAfterRouting,
                                    Schedule::kOnDemand};
 
-TEST_F(StreamingTest, EqualsResidentForEveryShapeScheduleAndStorageEngine) {
+TEST_P(StreamingTest, EqualsResidentForEveryShapeScheduleAndStorageEngine) {
   for (const Schedule schedule : kStreaming) {
     for (const uint32_t group : {1u, 2u, 4u, 8u, 3u}) {  // 8 = E; 3 leaves a short last group
       for (const uint32_t banks : {1u, 2u, 3u, 5u}) {
@@ -219,7 +221,7 @@ TEST_F(StreamingTest, EqualsResidentForEveryShapeScheduleAndStorageEngine) {
   }
 }
 
-TEST_F(StreamingTest, UnevenStorageAndALateDeviceChangeNoBit) {
+TEST_P(StreamingTest, UnevenStorageAndALateDeviceChangeNoBit) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE(seed);
   for (const Schedule schedule : kStreaming) {
@@ -235,7 +237,7 @@ TEST_F(StreamingTest, UnevenStorageAndALateDeviceChangeNoBit) {
   }
 }
 
-TEST_F(StreamingTest, AReadThatFailsFailsItsRequestAndTheNextOneIsWell) {
+TEST_P(StreamingTest, AReadThatFailsFailsItsRequestAndTheNextOneIsWell) {
   StreamOptions options;
   options.shape = {2, 3, 2};
   for (int64_t fail_at = 0;; ++fail_at) {
@@ -256,7 +258,7 @@ TEST_F(StreamingTest, AReadThatFailsFailsItsRequestAndTheNextOneIsWell) {
   }
 }
 
-TEST_F(StreamingTest, UnroutedGroupsAreNotReadAfterRouting) {
+TEST_P(StreamingTest, UnroutedGroupsAreNotReadAfterRouting) {
   StreamOptions options;
   options.schedule = Schedule::kAfterRouting;
   options.shape = {1, 3, 2};
@@ -268,7 +270,7 @@ TEST_F(StreamingTest, UnroutedGroupsAreNotReadAfterRouting) {
   EXPECT_EQ(counts.wasted_reads, 0u);
 }
 
-TEST_F(StreamingTest, AShapeTheScheduleCannotRunIsRefused) {
+TEST_P(StreamingTest, AShapeTheScheduleCannotRunIsRefused) {
   for (const StreamShape& shape : {StreamShape{0, 3, 2}, {9, 3, 2}, {4, 1, 1}, {4, 3, 0}, {4, 3, 4}}) {
     StreamOptions options;
     options.shape = shape;

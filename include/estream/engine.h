@@ -27,8 +27,11 @@ struct ExpertOptions {
 
 struct EngineOptions {
   std::string device = "cpu";  // "cpu" or "reference"
-  uint32_t threads = 0;        // 0: every processor this process may use
-  uint32_t max_tokens = 0;     // longest prompt that Prefill will be given; 0: the model's context
+  // "q8": activations become int8 in blocks of 32 where they meet weights of a block format; "f32": weights become
+  // floats. Empty: "q8" on the CPU, "f32" on the reference device, which has no other.
+  std::string activations;
+  uint32_t threads = 0;     // 0: every processor this process may use
+  uint32_t max_tokens = 0;  // longest prompt that Prefill will be given; 0: the model's context
   ExpertOptions experts;
   bool trace = false;  // record spans for Engine::TraceJson
 };
@@ -72,13 +75,14 @@ class Engine {
  public:
   // Loads `model` onto the device and takes all memory that a pass of max_tokens needs.
   //
-  // Errors: InvalidArgument for an unknown device or max_tokens beyond the context; Unsupported; OverBudget; Io;
-  // Corrupt.
+  // Errors: InvalidArgument for an unknown device, activations it does not have, or max_tokens beyond the context;
+  // Unsupported; OverBudget; Io; Corrupt.
   static Result<std::unique_ptr<Engine>> Open(std::shared_ptr<const Model> model, const EngineOptions& options = {});
   virtual ~Engine() = default;
 
   virtual const Model& model() const = 0;
   virtual std::string device_description() const = 0;
+  virtual std::string activations() const = 0;  // "q8" or "f32"
   virtual uint32_t max_tokens() const = 0;
 
   // One causal pass over the prompt; logits of the asked rows go to `sink`.

@@ -215,6 +215,8 @@ Result<BoundExpertCall> Bind(const ExpertSpec& spec, const Capacity& capacity, c
   ES_ASSIGN_OR_RETURN(bound.arena, BindArena(spec, buffers, call));
   bound.slot_count = call.slot_count;
   bound.slot_stride = call.slot_stride;
+  bound.tokens = call.tokens;
+  bound.same_x = call.same_x != 0;
   return bound;
 }
 

@@ -19,6 +19,8 @@ struct BoundExpertCall {
   std::span<const int32_t> placement;
   uint32_t slot_count = 0;
   uint64_t slot_stride = 0;
+  uint32_t tokens = 0;
+  bool same_x = false;
   const float* x = nullptr;
   float* y = nullptr;
   const std::byte* arena = nullptr;

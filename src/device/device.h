@@ -18,6 +18,7 @@ namespace estream {
 struct DeviceTraits {
   std::string name;         // as given to --device
   std::string description;  // for people: "CPU, AVX3, 2 threads"
+  std::string activations;  // as given to --activations
   uint32_t threads = 1;
 };
 
@@ -70,14 +71,21 @@ class Device {
   virtual Status Wait(Ticket ticket) = 0;
 };
 
+// In which numbers activations meet weights of a block format; F16, BF16 and F32 weights always take floats.
+enum class Activations : uint32_t {
+  kF32,  // weights are dequantised
+  kQ8,   // activations become int8 in blocks of 32 (kernels/quantize.h)
+};
+
 struct DeviceOptions {
   std::string name = "cpu";  // "cpu" or "reference"
   uint32_t threads = 0;      // 0: all usable processors
   MemoryLedger* ledger = nullptr;
+  std::string activations;  // "q8" or "f32"; empty: q8 on the CPU, f32 on the reference device, which has no other
 };
 
-// Errors: InvalidArgument for an unknown name, listing the known ones; Unsupported when this machine has no such
-// device.
+// Errors: InvalidArgument for an unknown name of a device or of activations, listing the known ones, or for activations
+// that the device does not have; Unsupported when this machine has no such device.
 Result<std::unique_ptr<Device>> MakeDevice(const DeviceOptions& options);
 
 }  // namespace estream

@@ -192,15 +192,27 @@ TEST(Devices, AgreeOnEveryDistributionOfRoutes) {
 }
 
 TEST(Devices, AreFoundByName) {
-  EXPECT_TRUE(MakeDevice({"reference", 0, nullptr}).ok());
-  auto cpu = MakeDevice({"cpu", 3, nullptr});
+  auto reference = MakeDevice({"reference", 0, nullptr, ""});
+  ASSERT_TRUE(reference.ok());
+  EXPECT_EQ((*reference)->traits().activations, "f32");
+  auto cpu = MakeDevice({"cpu", 3, nullptr, ""});
   ASSERT_TRUE(cpu.ok());
   EXPECT_EQ((*cpu)->traits().threads, 3u);
   EXPECT_EQ((*cpu)->traits().name, "cpu");
-  auto unknown = MakeDevice({"gpu", 0, nullptr});
+  EXPECT_EQ((*cpu)->traits().activations, "q8");
+  auto unknown = MakeDevice({"gpu", 0, nullptr, ""});
   EXPECT_EQ(unknown.status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(unknown.status().message(), "unknown device \"gpu\"; known: cpu, reference");
-  EXPECT_EQ(MakeDevice({"cpu", 100000, nullptr}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(MakeDevice({"cpu", 100000, nullptr, ""}).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(Devices, HaveTheirActivations) {
+  EXPECT_EQ((*MakeDevice({"cpu", 1, nullptr, "f32"}))->traits().activations, "f32");
+  EXPECT_EQ((*MakeDevice({"cpu", 1, nullptr, "q8"}))->traits().activations, "q8");
+  EXPECT_TRUE(MakeDevice({"reference", 1, nullptr, "f32"}).ok());
+  EXPECT_EQ(MakeDevice({"reference", 1, nullptr, "q8"}).status().message(),
+            "the reference device computes exactly: activations q8 are for the device cpu");
+  EXPECT_EQ(MakeDevice({"cpu", 1, nullptr, "q4"}).status().message(), "unknown activations \"q4\"; known: f32, q8");
 }
 
 }  // namespace

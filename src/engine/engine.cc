@@ -34,6 +34,7 @@ class EngineImpl : public Engine {
 
   const Model& model() const override { return *model_; }
   std::string device_description() const override { return device_->traits().description; }
+  std::string activations() const override { return device_->traits().activations; }
   uint32_t max_tokens() const override { return max_tokens_; }
   Result<PrefillReport> Prefill(const PrefillRequest& request, const LogitsSink& sink) override;
   std::vector<MemoryUse> memory() const override;
@@ -72,7 +73,7 @@ Status EngineImpl::Init(const EngineOptions& options) {
     return Status::InvalidArgument(fmt::format("{}: {} tokens asked for, the model's context is {}",
                                                model_->info().path, max_tokens_, plan.context));
   }
-  ES_ASSIGN_OR_RETURN(device_, MakeDevice({options.device, options.threads, &ledger_}));
+  ES_ASSIGN_OR_RETURN(device_, MakeDevice({options.device, options.threads, &ledger_, options.activations}));
   if (options.trace) clock_.trace = &trace_;
   source_ = model_->MakeRecords(options.experts.check_hashes);
   const Capacity capacity{max_tokens_, std::min(max_tokens_, 512u) * plan.top_k};

@@ -41,6 +41,8 @@ inline constexpr int32_t kNoSlot = -1;
 //   y          [tokens, hidden] f32; accumulated in place (holds the residual on entry)
 //   routes     [route_count] Route; every token < tokens, every expert < expert_count and placed
 //   placement  [expert_count] i32: Φ_l, the slot of each expert or kNoSlot
+//   same_x     1: the call before this one was of the same graph and the same x, of which nothing was written since; so
+//              what the device made of x then (rows as int8) may serve again. 0 is always right.
 //   arena      slot s begins at arena + s * slot_stride and holds a record of the graph's class
 //
 // Routes of one token are summed in the order of slots, then of routes.
@@ -50,7 +52,7 @@ struct ExpertInvocation {
   uint32_t route_count = 0;  // R <= the graph's max_routes
   uint32_t expert_count = 0;
   uint32_t slot_count = 0;  // P
-  uint32_t reserved = 0;
+  uint32_t same_x = 0;
   uint64_t slot_stride = 0;
   BufferRef x;
   BufferRef y;

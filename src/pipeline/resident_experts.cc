@@ -35,6 +35,7 @@ class ResidentExperts : public ExpertStream {
     for (uint32_t first = 0; first < work.route_count; first += call.route_count) {
       call.route_count = std::min(options_.max_routes, work.route_count - first);
       call.routes = work.routes + uint64_t{first} * sizeof(Route);
+      call.same_x = first > 0 ? 1 : 0;
       ES_ASSIGN_OR_RETURN([[maybe_unused]] const Ticket ticket, device_->Submit(call));
     }
     return Status::Ok();

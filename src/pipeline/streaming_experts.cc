@@ -210,6 +210,7 @@ Status StreamingExpertsImpl::Submit(const ExpertWork& work, const BankLease& lea
   for (uint32_t done = 0; done < route_count; done += call.route_count) {
     call.route_count = std::min(options_.max_routes, route_count - done);
     call.routes = work.routes + uint64_t{first_route + done} * sizeof(Route);
+    call.same_x = first_route + done > 0 ? 1 : 0;  // route 0 is in the layer's first call
     ES_ASSIGN_OR_RETURN(running_ticket_, device_->Submit(call));
   }
   return Status::Ok();

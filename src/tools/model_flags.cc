@@ -24,7 +24,10 @@ void AddModelFlags(CLI::App& app, ModelFlags* flags) {
   AddCount(app, "-t,--threads", 1, 1024, &flags->threads, "Threads; default: every processor this process may use");
   AddCount(app, "-c,--max-tokens", 1, UINT32_MAX, &flags->max_tokens,
            "Reserve memory for prompts of N tokens; default: what the input needs");
-  app.add_option("--activations", flags->activations, "Number format of activations: f32")->type_name("NAME");
+  app.add_option("--activations", flags->activations,
+                 "How activations meet quantised weights: q8 (as 8-bit integers, fast) or f32 (exact); default: q8 on "
+                 "cpu, f32 on reference")
+      ->type_name("NAME");
   app.add_option("--override-pre", flags->override_pre, "Use this pre-tokenizer instead of the file's")
       ->type_name("NAME");
   app.add_option("--schedule", flags->experts.schedule,
@@ -49,14 +52,14 @@ Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
     flags->model = std::move(positionals->front());
     positionals->erase(positionals->begin());
   }
-  if (flags->activations == "q8") {
-    return Outcome::Usage("--activations: q8 is not available in this version; use f32");
-  }
-  if (flags->activations != "f32") {
-    return Outcome::Usage(fmt::format("--activations: expected f32, found {}", Quoted(flags->activations)));
+  if (!flags->activations.empty() && flags->activations != "q8" && flags->activations != "f32") {
+    return Outcome::Usage(fmt::format("--activations: expected q8 or f32, found {}", Quoted(flags->activations)));
   }
   if (flags->device != "cpu" && flags->device != "reference") {
     return Outcome::Usage(fmt::format("--device: expected cpu or reference, found {}", Quoted(flags->device)));
+  }
+  if (flags->device == "reference" && flags->activations == "q8") {
+    return Outcome::Usage("--activations: q8 is for --device cpu; the reference device computes exactly");
   }
   return Outcome::Ok();
 }
@@ -90,6 +93,7 @@ Outcome OpenEngine(const ModelFlags& flags, std::shared_ptr<const Model> model, 
   }
   EngineOptions options;
   options.device = flags.device;
+  options.activations = flags.activations;
   options.threads = flags.threads;
   options.experts = flags.experts;
   options.trace = !flags.trace_file.empty();

@@ -17,7 +17,7 @@ struct ModelFlags {
   std::string model;
   std::string override_pre;
   std::string device = "cpu";
-  std::string activations = "f32";
+  std::string activations;  // empty: as the device likes
   uint32_t threads = 0;     // 0: all
   uint32_t max_tokens = 0;  // 0: as many as the input needs
   ExpertOptions experts;

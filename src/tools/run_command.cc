@@ -159,6 +159,7 @@ void PrintJson(const RunFlags& flags, const Engine& engine, const RunResult& res
                   {"file", ToValidUtf8(info.path)},
                   {"architecture", ToValidUtf8(info.architecture)},
                   {"device", ToValidUtf8(engine.device_description())},
+                  {"activations", engine.activations()},
                   {"tokens", result.report.tokens},
                   {"ttft_s", result.report.ttft_s},
                   {"tokens_per_s", result.tokens_per_s()},
@@ -195,7 +196,8 @@ void PrintForPeople(const Engine& engine, const RunResult& result) {
   }
   Write(fmt::format("{} tokens, first logits after {} ({:.0f} tokens/s), loaded in {}\n", result.report.tokens,
                     FormatSeconds(result.report.ttft_s), result.tokens_per_s(), FormatSeconds(result.load_s)));
-  Write(fmt::format("peak memory {}, {}\n", FormatBytes(PeakResidentBytes()), OneLine(engine.device_description())));
+  Write(fmt::format("peak memory {}, {}, {} activations\n", FormatBytes(PeakResidentBytes()),
+                    OneLine(engine.device_description()), engine.activations()));
   if (result.report.read_bytes > 0) {
     Write(fmt::format("experts: {}; read {}, waited {}\n", OneLine(engine.expert_description()),
                       FormatBytes(result.report.read_bytes), FormatSeconds(result.report.stall_s)));

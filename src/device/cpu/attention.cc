@@ -11,7 +11,8 @@
 
 namespace estream {
 
-AttentionOp::AttentionOp(const AttentionSpec& spec, const Capacity& capacity, ScratchPlan* plan)
+AttentionOp::AttentionOp(const AttentionSpec& spec, const Capacity& capacity, Activations activations,
+                         ScratchPlan* plan)
     : spec_(spec),
       hidden_stride_(PaddedStride(spec.hidden)),
       heads_stride_(PaddedStride(uint64_t{spec.heads} * spec.head_dim)),
@@ -26,6 +27,8 @@ AttentionOp::AttentionOp(const AttentionSpec& spec, const Capacity& capacity, Sc
   values_ = plan->Shared<float>(positions * spec.kv_heads * padded_dim);
   angles_ = plan->PerThread<float>(spec.rope.dims);
   attend_ = AttendPlan(spec.heads / spec.kv_heads, spec.head_dim, plan);
+  input_ = ProductInput(activations, {spec.q, spec.k, spec.v}, rows, plan);
+  attended_ = ProductInput(activations, {spec.output}, rows, plan);
   panels_ = PanelScratch::Plan(*plan, rows);
 }
 
@@ -33,13 +36,11 @@ Status AttentionOp::Run(const CpuContext& context, const BoundBlockCall& call) c
   const KeyValue kv = KeyValueFor(context, call.tokens);
   for (uint32_t first = 0; first < call.tokens; first += kRowBlock) {
     const Rows rows{&call, true, first, std::min(kRowBlock, call.tokens - first)};
-    NormInput(context, rows);
-    StoreKeyValue(context, rows, kv);
+    StoreKeyValue(context, rows, NormInput(context, rows), kv);
   }
   for (uint32_t first = 0; first < call.rows; first += kRowBlock) {
     const Rows rows{&call, false, first, std::min(kRowBlock, call.rows - first)};
-    NormInput(context, rows);
-    AttendRows(context, rows, kv);
+    AttendRows(context, rows, NormInput(context, rows), kv);
     ProjectOutput(context, rows);
   }
   return Status::Ok();
@@ -56,13 +57,14 @@ KeyValue AttentionOp::KeyValueFor(const CpuContext& context, uint32_t tokens) co
 }
 
 // h = RMSNorm(x)
-void AttentionOp::NormInput(const CpuContext& context, const Rows& rows) const {
+ProductRows AttentionOp::NormInput(const CpuContext& context, const Rows& rows) const {
   const float* const weight = Values(spec_.norm, rows.call->weights);
   float* const h = normed_.at(context.scratch);
   ForEachRow(context, rows.count, [&](uint32_t, uint32_t r) {
     RmsNorm(rows.call->in + uint64_t{rows.position(r)} * spec_.hidden, weight, spec_.hidden, spec_.norm_epsilon,
             h + r * hidden_stride_);
   });
+  return input_.Take(context, h, hidden_stride_, rows.count);
 }
 
 // Norms the projected heads over the norm vector's own width (the whole row, or each head), then rotates them.
@@ -85,28 +87,26 @@ void AttentionOp::NormAndRotate(const CpuContext& context, const Rows& rows, con
 }
 
 // k, v = W h, normed and rotated, into their blocks. Rows are tokens and begin with a block.
-void AttentionOp::StoreKeyValue(const CpuContext& context, const Rows& rows, const KeyValue& kv) const {
+void AttentionOp::StoreKeyValue(const CpuContext& context, const Rows& rows, const ProductRows& h,
+                                const KeyValue& kv) const {
   static_assert(kRowBlock % kKeyBlock == 0);
-  const float* const h = normed_.at(context.scratch);
   float* const projected = projected_.at(context.scratch);
-  Multiply(context, panels_, TiledMatrix(spec_.k, rows.call->weights), h, hidden_stride_, rows.count, projected,
-           heads_stride_);
+  Multiply(context, panels_, TiledMatrix(spec_.k, rows.call->weights), h, projected, heads_stride_);
   NormAndRotate(context, rows, spec_.k_norm, spec_.kv_heads);
   ForEachKeyBlock(context, kv, rows.first, rows.count, [&](uint32_t head, uint32_t block, uint32_t r, uint32_t count) {
     StoreKeys(kv, head, block, projected + r * heads_stride_ + head * kv.key_dim, heads_stride_, count, 0, kv.key_dim);
   });
-  Multiply(context, panels_, TiledMatrix(spec_.v, rows.call->weights), h, hidden_stride_, rows.count, projected,
-           heads_stride_);
+  Multiply(context, panels_, TiledMatrix(spec_.v, rows.call->weights), h, projected, heads_stride_);
   ForEachKeyBlock(context, kv, rows.first, rows.count, [&](uint32_t head, uint32_t block, uint32_t r, uint32_t count) {
     StoreValues(kv, head, block, projected + r * heads_stride_ + head * kv.value_dim, heads_stride_, count);
   });
 }
 
 // q = W h, normed and rotated; then attention in its place. Items are (kv head, block of query rows).
-void AttentionOp::AttendRows(const CpuContext& context, const Rows& rows, const KeyValue& kv) const {
+void AttentionOp::AttendRows(const CpuContext& context, const Rows& rows, const ProductRows& h,
+                             const KeyValue& kv) const {
   float* const q = projected_.at(context.scratch);
-  Multiply(context, panels_, TiledMatrix(spec_.q, rows.call->weights), normed_.at(context.scratch), hidden_stride_,
-           rows.count, q, heads_stride_);
+  Multiply(context, panels_, TiledMatrix(spec_.q, rows.call->weights), h, q, heads_stride_);
   NormAndRotate(context, rows, spec_.q_norm, spec_.heads);
 
   const auto position = [&](uint32_t r) { return rows.position(r); };
@@ -115,9 +115,10 @@ void AttentionOp::AttendRows(const CpuContext& context, const Rows& rows, const 
 
 // out = x + W_o attended
 void AttentionOp::ProjectOutput(const CpuContext& context, const Rows& rows) const {
+  const ProductRows attended = attended_.Take(context, projected_.at(context.scratch), heads_stride_, rows.count);
   AddProduct(
-      context, panels_, TiledMatrix(spec_.output, rows.call->weights), projected_.at(context.scratch), heads_stride_,
-      rows.count, [&](uint32_t r) { return rows.call->in + uint64_t{rows.position(r)} * spec_.hidden; },
+      context, panels_, TiledMatrix(spec_.output, rows.call->weights), attended,
+      [&](uint32_t r) { return rows.call->in + uint64_t{rows.position(r)} * spec_.hidden; },
       [&](uint32_t r) { return rows.call->out + uint64_t{rows.first + r} * spec_.hidden; });
 }
 

@@ -13,7 +13,7 @@ namespace estream {
 // Keys and values span all tokens of the call; everything else spans one block of kRowBlock rows.
 class AttentionOp {
  public:
-  AttentionOp(const AttentionSpec& spec, const Capacity& capacity, ScratchPlan* plan);
+  AttentionOp(const AttentionSpec& spec, const Capacity& capacity, Activations activations, ScratchPlan* plan);
   Status Run(const CpuContext& context, const BoundBlockCall& call) const;
 
  private:
@@ -28,10 +28,10 @@ class AttentionOp {
   };
 
   KeyValue KeyValueFor(const CpuContext& context, uint32_t tokens) const;
-  void NormInput(const CpuContext& context, const Rows& rows) const;
+  ProductRows NormInput(const CpuContext& context, const Rows& rows) const;
   void NormAndRotate(const CpuContext& context, const Rows& rows, const VectorSpec& norm, uint32_t heads) const;
-  void StoreKeyValue(const CpuContext& context, const Rows& rows, const KeyValue& kv) const;
-  void AttendRows(const CpuContext& context, const Rows& rows, const KeyValue& kv) const;
+  void StoreKeyValue(const CpuContext& context, const Rows& rows, const ProductRows& h, const KeyValue& kv) const;
+  void AttendRows(const CpuContext& context, const Rows& rows, const ProductRows& h, const KeyValue& kv) const;
   void ProjectOutput(const CpuContext& context, const Rows& rows) const;
 
   AttentionSpec spec_;
@@ -44,6 +44,8 @@ class AttentionOp {
   ScratchArray<float> values_;
   ScratchArray<float> angles_;  // cos, sin [2 * pairs]
   AttendPlan attend_;
+  ProductInput input_;     // of q, k and v
+  ProductInput attended_;  // of the output
   PanelScratch panels_;
 };
 

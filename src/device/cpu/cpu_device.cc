@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,22 +33,31 @@ constexpr uint32_t kMaxThreads = 256;
 using BlockOp =
     std::variant<EmbeddingOp, NormOp, LinearOp, AttentionOp, RouterOp, FfnOp, ShortConvOp, LatentAttentionOp>;
 
-BlockOp MakeOp(const EmbeddingSpec& s, const Capacity& c, ScratchPlan* plan) { return EmbeddingOp(s, c, plan); }
-BlockOp MakeOp(const NormSpec& s, const Capacity& c, ScratchPlan* plan) { return NormOp(s, c, plan); }
-BlockOp MakeOp(const LinearSpec& s, const Capacity& c, ScratchPlan* plan) { return LinearOp(s, c, plan); }
-BlockOp MakeOp(const AttentionSpec& s, const Capacity& c, ScratchPlan* plan) { return AttentionOp(s, c, plan); }
-BlockOp MakeOp(const RouterSpec& s, const Capacity& c, ScratchPlan* plan) { return RouterOp(s, c, plan); }
-BlockOp MakeOp(const FfnSpec& s, const Capacity& c, ScratchPlan* plan) { return FfnOp(s, c, plan); }
-BlockOp MakeOp(const ShortConvSpec& s, const Capacity& c, ScratchPlan* plan) { return ShortConvOp(s, c, plan); }
-BlockOp MakeOp(const LatentAttentionSpec& s, const Capacity& c, ScratchPlan* plan) {
-  return LatentAttentionOp(s, c, plan);
+BlockOp MakeOp(const EmbeddingSpec& s, const Capacity& c, Activations, ScratchPlan* plan) {
+  return EmbeddingOp(s, c, plan);
+}
+BlockOp MakeOp(const NormSpec& s, const Capacity& c, Activations, ScratchPlan* plan) { return NormOp(s, c, plan); }
+BlockOp MakeOp(const LinearSpec& s, const Capacity& c, Activations a, ScratchPlan* plan) {
+  return LinearOp(s, c, a, plan);
+}
+BlockOp MakeOp(const AttentionSpec& s, const Capacity& c, Activations a, ScratchPlan* plan) {
+  return AttentionOp(s, c, a, plan);
+}
+BlockOp MakeOp(const RouterSpec& s, const Capacity& c, Activations, ScratchPlan* plan) { return RouterOp(s, c, plan); }
+BlockOp MakeOp(const FfnSpec& s, const Capacity& c, Activations a, ScratchPlan* plan) { return FfnOp(s, c, a, plan); }
+BlockOp MakeOp(const ShortConvSpec& s, const Capacity& c, Activations a, ScratchPlan* plan) {
+  return ShortConvOp(s, c, a, plan);
+}
+BlockOp MakeOp(const LatentAttentionSpec& s, const Capacity& c, Activations a, ScratchPlan* plan) {
+  return LatentAttentionOp(s, c, a, plan);
 }
 
 class CpuDevice : public Device {
  public:
-  CpuDevice(const DeviceOptions& options, uint32_t threads)
-      : ledger_(options.ledger), buffers_(options.ledger), pool_(threads) {
+  CpuDevice(const DeviceOptions& options, Activations activations, uint32_t threads)
+      : ledger_(options.ledger), activations_(activations), buffers_(options.ledger), pool_(threads) {
     traits_.name = "cpu";
+    traits_.activations = activations == Activations::kQ8 ? "q8" : "f32";
     traits_.description = fmt::format("CPU, {}, {} thread{}", KernelTargetName(), threads, threads == 1 ? "" : "s");
     traits_.threads = threads;
   }
@@ -61,14 +71,14 @@ class CpuDevice : public Device {
   Result<uint32_t> Build(const ExpertSpec& spec, const Capacity& capacity) override {
     ES_RETURN_IF_ERROR(CheckSpec(spec, capacity));
     ScratchPlan plan(pool_.threads());
-    ExpertOp op(spec, capacity, &plan);
+    ExpertOp op(spec, capacity, activations_, &plan);
     return AddGraph(ExpertGraph{spec, capacity, std::move(op)}, plan);
   }
 
   Result<uint32_t> Build(const BlockSpec& spec, const Capacity& capacity) override {
     ES_RETURN_IF_ERROR(CheckSpec(spec, capacity));
     ScratchPlan plan(pool_.threads());
-    BlockOp op = std::visit([&](const auto& s) { return MakeOp(s, capacity, &plan); }, spec);
+    BlockOp op = std::visit([&](const auto& s) { return MakeOp(s, capacity, activations_, &plan); }, spec);
     return AddGraph(BlockGraph{spec, capacity, std::move(op)}, plan);
   }
 
@@ -76,7 +86,12 @@ class CpuDevice : public Device {
     const auto* graph = call.graph < graphs_.size() ? std::get_if<ExpertGraph>(&graphs_[call.graph]) : nullptr;
     if (graph == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not an expert graph", call.graph));
     ES_ASSIGN_OR_RETURN(const BoundExpertCall bound, Bind(graph->spec, graph->capacity, buffers_, call));
-    ES_RETURN_IF_ERROR(graph->op.Run(context(), bound));
+    if (bound.routes.empty()) return ++last_ticket_;
+    const HeldInput input{call.graph, bound.tokens, bound.x};
+    const bool held = bound.same_x && held_input_ == input;
+    held_input_.reset();
+    ES_RETURN_IF_ERROR(graph->op.Run(context(), bound, held));
+    held_input_ = input;
     return ++last_ticket_;
   }
 
@@ -84,6 +99,7 @@ class CpuDevice : public Device {
     const auto* graph = call.graph < graphs_.size() ? std::get_if<BlockGraph>(&graphs_[call.graph]) : nullptr;
     if (graph == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not a block graph", call.graph));
     ES_ASSIGN_OR_RETURN(const BoundBlockCall bound, Bind(graph->spec, graph->capacity, buffers_, call));
+    held_input_.reset();
     ES_RETURN_IF_ERROR(std::visit([&](const auto& op) { return op.Run(context(), bound); }, graph->op));
     return ++last_ticket_;
   }
@@ -108,14 +124,25 @@ class CpuDevice : public Device {
   };
   using Graph = std::variant<ExpertGraph, BlockGraph>;
 
+  // Whose int8 rows the scratch holds. A layer's experts come group by group with the same x, which is quantised in the
+  // first call. It cannot go stale unnoticed: any other call, or a larger arena, forgets it, since both overwrite it;
+  // and that nobody else wrote x meanwhile is what the caller says with `same_x`, which the device could not see.
+  struct HeldInput {
+    uint32_t graph;
+    uint32_t tokens;
+    const float* x;
+    bool operator==(const HeldInput&) const = default;
+  };
+
   CpuContext context() { return {&pool_, scratch_.data()}; }
 
-  // The arena grows to the largest graph. Nothing in it outlives a call, so it is replaced, not moved.
+  // The arena grows to the largest graph. Nothing in it outlives a build, so it is replaced, not moved.
   Result<uint32_t> AddGraph(Graph graph, const ScratchPlan& plan) {
     if (plan.bytes() > scratch_.bytes()) {
       auto grown = AlignedBuffer::Allocate(plan.bytes());
       if (!grown.ok()) return grown.status().WithPrefix("scratch of the CPU device: ");
       scratch_ = std::move(grown).value();
+      held_input_.reset();
       scratch_hold_ = {};
       scratch_hold_ = MemoryLedger::Hold(ledger_, "device scratch", scratch_.bytes());
     }
@@ -124,23 +151,25 @@ class CpuDevice : public Device {
   }
 
   MemoryLedger* const ledger_;
+  const Activations activations_;
   DeviceTraits traits_;
   BufferTable buffers_;
   ThreadPool pool_;
   AlignedBuffer scratch_;
   MemoryLedger::Hold scratch_hold_;
   std::vector<Graph> graphs_;
+  std::optional<HeldInput> held_input_;
   Ticket last_ticket_ = 0;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> MakeCpuDevice(const DeviceOptions& options) {
+Result<std::unique_ptr<Device>> MakeCpuDevice(const DeviceOptions& options, Activations activations) {
   if (options.threads > kMaxThreads) {
     return Status::InvalidArgument(fmt::format("{} threads, at most {} are supported", options.threads, kMaxThreads));
   }
   const uint32_t threads = options.threads != 0 ? options.threads : std::min(UsableProcessors(), kMaxThreads);
-  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(options, threads));
+  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(options, activations, threads));
 }
 
 }  // namespace estream

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not change the CPU device's bits: threads, targets, neighbouring rows, later tokens, capacity, calls.
+// What must not change the CPU device's bits, with int8 and with float activations: threads, targets, neighbouring
+// rows, later tokens, capacity, calls.
 #include "device/cpu/cpu_device.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +52,11 @@ void ExpectSameBits(const BlockOutcome& a, const BlockOutcome& b) {
   EXPECT_EQ(a.routes, b.routes);
 }
 
-TEST(CpuDevice, ThreadsDoNotChangeBits) {
-  DeviceRig one("cpu", 1), two("cpu", 2), three("cpu", 3);
+class CpuDeviceBits : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Activations, CpuDeviceBits, testing::Values("q8", "f32"));
+
+TEST_P(CpuDeviceBits, ThreadsDoNotChangeBits) {
+  DeviceRig one("cpu", 1, GetParam()), two("cpu", 2, GetParam()), three("cpu", 3, GetParam());
   for (const BlockCase& c : SomeBlocks()) {
     const BlockOutcome expected = RunBlock(one, c);
     ASSERT_TRUE(expected.status.ok()) << expected.status.message();
@@ -65,13 +69,13 @@ TEST(CpuDevice, ThreadsDoNotChangeBits) {
   EXPECT_EQ(RunExperts(three, experts), expected);
 }
 
-TEST(CpuDevice, TargetsDoNotChangeBits) {
+TEST_P(CpuDeviceBits, TargetsDoNotChangeBits) {
   const std::vector<BlockCase> blocks = SomeBlocks();
   const ExpertCase experts = SomeExperts();
   std::vector<BlockOutcome> first;
   std::vector<float> first_experts;
   ForEachTarget([&] {
-    DeviceRig cpu("cpu", 2);
+    DeviceRig cpu("cpu", 2, GetParam());
     std::vector<BlockOutcome> outcomes;
     for (const BlockCase& c : blocks) outcomes.push_back(RunBlock(cpu, c));
     const std::vector<float> y = RunExperts(cpu, experts);
@@ -84,17 +88,17 @@ TEST(CpuDevice, TargetsDoNotChangeBits) {
   });
 }
 
-TEST(CpuDevice, CapacityAndOtherGraphsDoNotChangeBits) {
-  DeviceRig tight("cpu", 2), roomy("cpu", 2);
+TEST_P(CpuDeviceBits, CapacityAndOtherGraphsDoNotChangeBits) {
+  DeviceRig tight("cpu", 2, GetParam()), roomy("cpu", 2, GetParam());
   for (const BlockCase& c : SomeBlocks()) ExpectSameBits(RunBlock(roomy, c, 1000), RunBlock(tight, c));
   const ExpertCase experts = SomeExperts();
   EXPECT_EQ(RunExperts(roomy, experts, 5000), RunExperts(tight, experts));
 }
 
-TEST(CpuDevice, ChosenRowsOfAttentionEqualAllRows) {
+TEST_P(CpuDeviceBits, ChosenRowsOfAttentionEqualAllRows) {
   Random random(13);
   const BlockCase all = MakeAttentionCase(kAttention, random);
-  DeviceRig cpu("cpu", 2);
+  DeviceRig cpu("cpu", 2, GetParam());
   const std::vector<float> expected = RunBlock(cpu, all).out;
   std::vector<uint32_t> every_third, everything(kAttention.tokens);
   for (uint32_t r = 1; r < kAttention.tokens; r += 3) every_third.push_back(r);
@@ -107,19 +111,19 @@ TEST(CpuDevice, ChosenRowsOfAttentionEqualAllRows) {
   }
 }
 
-TEST(CpuDevice, AttentionInPlaceEqualsOutOfPlace) {
+TEST_P(CpuDeviceBits, AttentionInPlaceEqualsOutOfPlace) {
   Random random(14);
   BlockCase c = MakeAttentionCase(kAttention, random);
-  DeviceRig cpu("cpu", 2);
+  DeviceRig cpu("cpu", 2, GetParam());
   const std::vector<float> expected = RunBlock(cpu, c).out;
   c.in_place = true;
   EXPECT_EQ(RunBlock(cpu, c).out, expected);
 }
 
-TEST(CpuDevice, LaterTokensDoNotChangeEarlierRows) {
+TEST_P(CpuDeviceBits, LaterTokensDoNotChangeEarlierRows) {
   Random random(15);
   const BlockCase all = MakeAttentionCase(kAttention, random);
-  DeviceRig cpu("cpu", 2);
+  DeviceRig cpu("cpu", 2, GetParam());
   const std::vector<float> expected = RunBlock(cpu, all).out;
   for (const uint32_t tokens : {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257}) {
     BlockCase prefix = all;
@@ -131,8 +135,8 @@ TEST(CpuDevice, LaterTokensDoNotChangeEarlierRows) {
   }
 }
 
-TEST(CpuDevice, RowsOfProductsAndRoutersDoNotDependOnEachOther) {
-  DeviceRig cpu("cpu", 2);
+TEST_P(CpuDeviceBits, RowsOfProductsAndRoutersDoNotDependOnEachOther) {
+  DeviceRig cpu("cpu", 2, GetParam());
   const std::vector<BlockCase> cases = SomeBlocks();
   for (size_t i = 1; i < cases.size(); ++i) {  // all but attention, whose rows do see each other
     const BlockOutcome all = RunBlock(cpu, cases[i]);
@@ -155,12 +159,12 @@ TEST(CpuDevice, RowsOfProductsAndRoutersDoNotDependOnEachOther) {
 }
 
 // One call with all routes against many calls with a few, in the same order of slots and routes.
-TEST(CpuDevice, SplittingRoutesOverCallsDoesNotChangeBits) {
+TEST_P(CpuDeviceBits, SplittingRoutesOverCallsDoesNotChangeBits) {
   Random random(16);
   ExpertCase all = MakeExpertCase({64, 64, 3}, 200, random);
   for (uint32_t i = 0; i < 700; ++i) all.routes.push_back({2, i % 200, random.Uniform(0.1f, 1)});  // slot 1
   for (uint32_t i = 0; i < 90; ++i) all.routes.push_back({0, i * 2, random.Uniform(0.1f, 1)});     // slot 3
-  DeviceRig cpu("cpu", 2);
+  DeviceRig cpu("cpu", 2, GetParam());
   const std::vector<float> expected = RunExperts(cpu, all);
   for (const uint32_t piece : {1u, 7u, 64u, 255u, 256u, 257u}) {
     ExpertCase part = all;
@@ -173,11 +177,11 @@ TEST(CpuDevice, SplittingRoutesOverCallsDoesNotChangeBits) {
   }
 }
 
-TEST(CpuDevice, RoutesOfATokenAreSummedInTheOrderOfSlots) {
+TEST_P(CpuDeviceBits, RoutesOfATokenAreSummedInTheOrderOfSlots) {
   Random random(17);
   ExpertCase c = MakeExpertCase({64, 64, 5}, 40, random);
   c.routes = RandomRoutes(40, 5, 5, random);
-  DeviceRig cpu("cpu", 2);
+  DeviceRig cpu("cpu", 2, GetParam());
   const std::vector<float> expected = RunExperts(cpu, c);
   std::stable_sort(c.routes.begin(), c.routes.end(),
                    [&](const Route& a, const Route& b) { return c.placement[a.expert] < c.placement[b.expert]; });
@@ -187,7 +191,7 @@ TEST(CpuDevice, RoutesOfATokenAreSummedInTheOrderOfSlots) {
 TEST(CpuDevice, ScratchIsRegisteredSharedAndReturned) {
   MemoryLedger ledger;
   {
-    DeviceRig cpu("cpu", 2, &ledger);
+    DeviceRig cpu("cpu", 2, "q8", &ledger);
     Random random(18);
     const BlockCase large = MakeAttentionCase(kAttention, random), small = MakeRouterCase({8, 64, 8, 2}, random);
     cpu.Build(large.spec, {300, 0});

@@ -10,7 +10,8 @@ Status FfnOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
   for (uint32_t first = 0; first < call.rows; first += kRowBlock) {
     const uint32_t rows = std::min(kRowBlock, call.rows - first);
     float* const out = call.out + first * hidden;
-    ffn_.Run(context, gate, up, down, call.in + first * hidden, hidden, rows, [&](uint64_t panel, const float* tile) {
+    const ProductRows x = input_.Take(context, call.in + first * hidden, hidden, rows);
+    ffn_.Run(context, gate, up, down, x, [&](uint64_t panel, const float* tile) {
       for (uint32_t r = 0; r < rows; ++r) {
         float* const at = out + r * hidden + panel * kTileRows;
         Add(at, tile + size_t{r} * kTileRows, PanelColumns(down.rows, panel), at);

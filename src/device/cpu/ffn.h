@@ -9,12 +9,15 @@ namespace estream {
 
 class FfnOp {
  public:
-  FfnOp(const FfnSpec& spec, const Capacity& capacity, ScratchPlan* plan)
-      : spec_(spec), ffn_(spec.ffn, std::min(kRowBlock, capacity.tokens), plan) {}
+  FfnOp(const FfnSpec& spec, const Capacity& capacity, Activations activations, ScratchPlan* plan)
+      : spec_(spec),
+        input_(activations, {spec.gate, spec.up}, std::min(kRowBlock, capacity.tokens), plan),
+        ffn_(spec.down, std::min(kRowBlock, capacity.tokens), activations, plan) {}
   Status Run(const CpuContext& context, const BoundBlockCall& call) const;
 
  private:
   FfnSpec spec_;
+  ProductInput input_;
   GatedFfn ffn_;
 };
 

@@ -11,27 +11,27 @@ namespace estream {
 class GatedFfn {
  public:
   GatedFfn() = default;
-  // For up to `rows` <= kRowBlock rows a call.
-  GatedFfn(uint32_t ffn, uint32_t rows, ScratchPlan* plan)
-      : inner_(plan->Shared<float>(rows * PaddedStride(ffn))),
-        gate_tile_(plan->PerThread<float>(uint64_t{rows} * kTileRows)),
-        panels_(PanelScratch::Plan(*plan, rows)) {}
+  // For up to `rows` <= kRowBlock rows a call; `down` [hidden, ffn].
+  GatedFfn(const MatrixSpec& down, uint32_t rows, Activations activations, ScratchPlan* plan);
 
-  //   x     [rows, hidden], x_stride floats apart
+  //   x     [rows, hidden] in the forms that gate and up read
   //   body  (panel, tile): outputs [rows, 32] of columns 32 * panel, PanelColumns(down.rows, panel) of them real
   template <class Body>
   void Run(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const TiledMatrix& down,
-           const float* x, size_t x_stride, uint32_t rows, const Body& body) const {
-    RunInner(context, gate, up, x, x_stride, rows);
-    ForEachPanel(context, panels_, down, 0, down.panels(), inner_.at(context.scratch), PaddedStride(gate.rows), rows,
-                 body);
+           const ProductRows& x, const Body& body) const {
+    const ProductRows inner = InnerRows(context, x.rows, down.cols);
+    RunInner(context, gate, up, x, inner);
+    ForEachPanel(context, panels_, down, 0, down.panels(), inner, body);
   }
 
  private:
-  void RunInner(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const float* x,
-                size_t x_stride, uint32_t rows) const;
+  ProductRows InnerRows(const CpuContext& context, uint32_t rows, uint64_t ffn) const;
+  void RunInner(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const ProductRows& x,
+                const ProductRows& inner) const;
 
-  ScratchArray<float> inner_;  // SiLU(W_g x) ⊙ W_u x
+  bool quantizes_inner_ = false;
+  ScratchArray<float> inner_;         // SiLU(W_g x) ⊙ W_u x, as floats
+  QuantizedScratch quantized_inner_;  // or as int8
   ScratchArray<float> gate_tile_;
   PanelScratch panels_;
 };

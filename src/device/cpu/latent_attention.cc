@@ -14,7 +14,8 @@
 
 namespace estream {
 
-LatentAttentionOp::LatentAttentionOp(const LatentAttentionSpec& spec, const Capacity& capacity, ScratchPlan* plan)
+LatentAttentionOp::LatentAttentionOp(const LatentAttentionSpec& spec, const Capacity& capacity, Activations activations,
+                                     ScratchPlan* plan)
     : spec_(spec),
       hidden_stride_(PaddedStride(spec.hidden)),
       query_stride_(PaddedStride(uint64_t{spec.heads} * spec.key_dim)),
@@ -38,6 +39,9 @@ LatentAttentionOp::LatentAttentionOp(const LatentAttentionSpec& spec, const Capa
     key_rows_ = plan->PerThread<float>(rows * padded_nope_);
   }
   attend_ = AttendPlan(1, spec.value_dim, plan);
+  input_ = ProductInput(activations, {spec.q, spec.kv_a}, rows, plan);
+  latent_input_ = ProductInput(activations, {spec.split != 0 ? spec.v_b : spec.kv_b}, rows, plan);
+  attended_ = ProductInput(activations, {spec.output}, rows, plan);
   panels_ = PanelScratch::Plan(*plan, rows);
 }
 
@@ -45,8 +49,7 @@ Status LatentAttentionOp::Run(const CpuContext& context, const BoundBlockCall& c
   const KeyValue kv = KeyValueFor(context, call.tokens);
   for (uint32_t first = 0; first < call.tokens; first += kRowBlock) {
     const Rows rows{&call, true, first, std::min(kRowBlock, call.tokens - first)};
-    NormInput(context, rows);
-    ProjectLatents(context, rows);
+    ProjectLatents(context, rows, NormInput(context, rows));
     if (spec_.split != 0) {
       StoreSplit(context, rows, kv);
     } else {
@@ -56,11 +59,11 @@ Status LatentAttentionOp::Run(const CpuContext& context, const BoundBlockCall& c
   }
   for (uint32_t first = 0; first < call.rows; first += kRowBlock) {
     const Rows rows{&call, false, first, std::min(kRowBlock, call.rows - first)};
-    NormInput(context, rows);
-    AttendRows(context, rows, kv);
+    AttendRows(context, rows, NormInput(context, rows), kv);
     AddProduct(
-        context, panels_, TiledMatrix(spec_.output, call.weights), expanded_.at(context.scratch), expanded_stride_,
-        rows.count, [&](uint32_t r) { return call.in + uint64_t{rows.position(r)} * spec_.hidden; },
+        context, panels_, TiledMatrix(spec_.output, call.weights),
+        attended_.Take(context, expanded_.at(context.scratch), expanded_stride_, rows.count),
+        [&](uint32_t r) { return call.in + uint64_t{rows.position(r)} * spec_.hidden; },
         [&](uint32_t r) { return call.out + uint64_t{rows.first + r} * spec_.hidden; });
   }
   return Status::Ok();
@@ -78,21 +81,21 @@ KeyValue LatentAttentionOp::KeyValueFor(const CpuContext& context, uint32_t toke
 }
 
 // h = RMSNorm(x)
-void LatentAttentionOp::NormInput(const CpuContext& context, const Rows& rows) const {
+ProductRows LatentAttentionOp::NormInput(const CpuContext& context, const Rows& rows) const {
   const float* const weight = Values(spec_.norm, rows.call->weights);
   float* const h = normed_.at(context.scratch);
   ForEachRow(context, rows.count, [&](uint32_t, uint32_t r) {
     RmsNorm(rows.call->in + uint64_t{rows.position(r)} * spec_.hidden, weight, spec_.hidden, spec_.norm_epsilon,
             h + r * hidden_stride_);
   });
+  return input_.Take(context, h, hidden_stride_, rows.count);
 }
 
 // (c, r) = W_a h;  c = RMSNorm(c);  r rotated.
-void LatentAttentionOp::ProjectLatents(const CpuContext& context, const Rows& rows) const {
+void LatentAttentionOp::ProjectLatents(const CpuContext& context, const Rows& rows, const ProductRows& h) const {
   const float* const weight = Values(spec_.latent_norm, rows.call->weights);
   float* const latents = latents_.at(context.scratch);
-  Multiply(context, panels_, TiledMatrix(spec_.kv_a, rows.call->weights), normed_.at(context.scratch), hidden_stride_,
-           rows.count, latents, latent_stride_);
+  Multiply(context, panels_, TiledMatrix(spec_.kv_a, rows.call->weights), h, latents, latent_stride_);
   ForEachRow(context, rows.count, [&](uint32_t thread, uint32_t r) {
     float* const row = latents + r * latent_stride_;
     RmsNorm(row, weight, spec_.latent, spec_.norm_epsilon, row);
@@ -113,8 +116,8 @@ void LatentAttentionOp::Rotate(const CpuContext& context, uint32_t thread, uint3
 void LatentAttentionOp::StoreFused(const CpuContext& context, const Rows& rows, const KeyValue& kv) const {
   const uint64_t head_width = spec_.nope_dim() + spec_.value_dim;
   float* const expanded = expanded_.at(context.scratch);
-  Multiply(context, panels_, TiledMatrix(spec_.kv_b, rows.call->weights), latents_.at(context.scratch), latent_stride_,
-           rows.count, expanded, expanded_stride_);
+  const ProductRows c = latent_input_.Take(context, latents_.at(context.scratch), latent_stride_, rows.count);
+  Multiply(context, panels_, TiledMatrix(spec_.kv_b, rows.call->weights), c, expanded, expanded_stride_);
   ForEachKeyBlock(context, kv, rows.first, rows.count, [&](uint32_t head, uint32_t block, uint32_t r, uint32_t count) {
     const float* const from = expanded + r * expanded_stride_ + head * head_width;
     StoreKeys(kv, head, block, from, expanded_stride_, count, 0, spec_.nope_dim());
@@ -125,8 +128,8 @@ void LatentAttentionOp::StoreFused(const CpuContext& context, const Rows& rows, 
 // v = V_b c as any product; k = K_bᵀ c, where a tile's rows are what is summed over.
 void LatentAttentionOp::StoreSplit(const CpuContext& context, const Rows& rows, const KeyValue& kv) const {
   float* const expanded = expanded_.at(context.scratch);
-  Multiply(context, panels_, TiledMatrix(spec_.v_b, rows.call->weights), latents_.at(context.scratch), latent_stride_,
-           rows.count, expanded, expanded_stride_);
+  const ProductRows c = latent_input_.Take(context, latents_.at(context.scratch), latent_stride_, rows.count);
+  Multiply(context, panels_, TiledMatrix(spec_.v_b, rows.call->weights), c, expanded, expanded_stride_);
   ForEachKeyBlock(context, kv, rows.first, rows.count, [&](uint32_t head, uint32_t block, uint32_t r, uint32_t count) {
     StoreValues(kv, head, block, expanded + r * expanded_stride_ + uint64_t{head} * spec_.value_dim, expanded_stride_,
                 count);
@@ -143,6 +146,7 @@ void LatentAttentionOp::StoreSplit(const CpuContext& context, const Rows& rows, 
 }
 
 // key_rows = K_bᵀ c of one head: 32 latents, a panel, at a time, latents ascending with one accumulator an output.
+// Always in floats: the sums run across the rows of a tile, and a block's scale is that of one row.
 void LatentAttentionOp::ExpandKeys(const CpuContext& context, uint32_t thread, const Rows& rows, uint32_t head) const {
   const TiledMatrix w(spec_.k_b, rows.call->weights);
   const uint32_t nope = spec_.nope_dim();
@@ -168,10 +172,10 @@ void LatentAttentionOp::StoreRotated(const CpuContext& context, const Rows& rows
 }
 
 // q = W_q h, the last values of every head rotated; then attention into expanded_.
-void LatentAttentionOp::AttendRows(const CpuContext& context, const Rows& rows, const KeyValue& kv) const {
+void LatentAttentionOp::AttendRows(const CpuContext& context, const Rows& rows, const ProductRows& h,
+                                   const KeyValue& kv) const {
   float* const q = queries_.at(context.scratch);
-  Multiply(context, panels_, TiledMatrix(spec_.q, rows.call->weights), normed_.at(context.scratch), hidden_stride_,
-           rows.count, q, query_stride_);
+  Multiply(context, panels_, TiledMatrix(spec_.q, rows.call->weights), h, q, query_stride_);
   ForEachRow(context, rows.count, [&](uint32_t thread, uint32_t r) {
     Rotate(context, thread, rows.position(r), q + r * query_stride_ + spec_.nope_dim(), spec_.heads);
   });

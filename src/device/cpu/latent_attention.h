@@ -14,7 +14,8 @@ namespace estream {
 // with keys of their own. The other form, which folds W_b into the queries, multiplies four times as much in a prefill.
 class LatentAttentionOp {
  public:
-  LatentAttentionOp(const LatentAttentionSpec& spec, const Capacity& capacity, ScratchPlan* plan);
+  LatentAttentionOp(const LatentAttentionSpec& spec, const Capacity& capacity, Activations activations,
+                    ScratchPlan* plan);
   Status Run(const CpuContext& context, const BoundBlockCall& call) const;
 
  private:
@@ -28,13 +29,13 @@ class LatentAttentionOp {
   };
 
   KeyValue KeyValueFor(const CpuContext& context, uint32_t tokens) const;
-  void NormInput(const CpuContext& context, const Rows& rows) const;
-  void ProjectLatents(const CpuContext& context, const Rows& rows) const;
+  ProductRows NormInput(const CpuContext& context, const Rows& rows) const;
+  void ProjectLatents(const CpuContext& context, const Rows& rows, const ProductRows& h) const;
   void StoreFused(const CpuContext& context, const Rows& rows, const KeyValue& kv) const;
   void StoreSplit(const CpuContext& context, const Rows& rows, const KeyValue& kv) const;
   void ExpandKeys(const CpuContext& context, uint32_t thread, const Rows& rows, uint32_t head) const;
   void StoreRotated(const CpuContext& context, const Rows& rows, const KeyValue& kv) const;
-  void AttendRows(const CpuContext& context, const Rows& rows, const KeyValue& kv) const;
+  void AttendRows(const CpuContext& context, const Rows& rows, const ProductRows& h, const KeyValue& kv) const;
   void Rotate(const CpuContext& context, uint32_t thread, uint32_t position, float* x, uint32_t heads) const;
 
   LatentAttentionSpec spec_;
@@ -55,6 +56,9 @@ class LatentAttentionOp {
   ScratchArray<float> key_weights_;  // and turned around [32, padded_nope]
   ScratchArray<float> key_rows_;     // the keys of one head [rows, padded_nope]
   AttendPlan attend_;
+  ProductInput input_;         // of q and kv_a
+  ProductInput latent_input_;  // of kv_b or v_b
+  ProductInput attended_;      // of the output
   PanelScratch panels_;
 };
 

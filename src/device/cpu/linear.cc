@@ -4,8 +4,10 @@
 
 namespace estream {
 
-LinearOp::LinearOp(const LinearSpec& spec, const Capacity& capacity, ScratchPlan* plan)
-    : spec_(spec), panels_(PanelScratch::Plan(*plan, std::min(kRowBlock, capacity.tokens))) {}
+LinearOp::LinearOp(const LinearSpec& spec, const Capacity& capacity, Activations activations, ScratchPlan* plan)
+    : spec_(spec),
+      input_(activations, {spec.matrix}, std::min(kRowBlock, capacity.tokens), plan),
+      panels_(PanelScratch::Plan(*plan, std::min(kRowBlock, capacity.tokens))) {}
 
 Status LinearOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
   const TiledMatrix w(spec_.matrix, call.weights);
@@ -14,14 +16,14 @@ Status LinearOp::Run(const CpuContext& context, const BoundBlockCall& call) cons
   for (uint32_t first = 0; first < call.rows; first += kRowBlock) {
     const uint32_t rows = std::min(kRowBlock, call.rows - first);
     float* const out = call.out + uint64_t{first} * call.out_stride;
-    ForEachPanel(context, panels_, w, first_panel, panel_count, call.in + uint64_t{first} * w.cols, w.cols, rows,
-                 [&](uint64_t panel, const float* tile) {
-                   const uint64_t column = panel * kTileRows - call.first_row;
-                   const uint64_t columns = std::min<uint64_t>(kTileRows, call.row_count - column);
-                   for (uint32_t r = 0; r < rows; ++r) {
-                     std::copy_n(tile + size_t{r} * kTileRows, columns, out + uint64_t{r} * call.out_stride + column);
-                   }
-                 });
+    const ProductRows x = input_.Take(context, call.in + uint64_t{first} * w.cols, w.cols, rows);
+    ForEachPanel(context, panels_, w, first_panel, panel_count, x, [&](uint64_t panel, const float* tile) {
+      const uint64_t column = panel * kTileRows - call.first_row;
+      const uint64_t columns = std::min<uint64_t>(kTileRows, call.row_count - column);
+      for (uint32_t r = 0; r < rows; ++r) {
+        std::copy_n(tile + size_t{r} * kTileRows, columns, out + uint64_t{r} * call.out_stride + column);
+      }
+    });
   }
   return Status::Ok();
 }

@@ -9,11 +9,12 @@ namespace estream {
 
 class LinearOp {
  public:
-  LinearOp(const LinearSpec& spec, const Capacity& capacity, ScratchPlan* plan);
+  LinearOp(const LinearSpec& spec, const Capacity& capacity, Activations activations, ScratchPlan* plan);
   Status Run(const CpuContext& context, const BoundBlockCall& call) const;
 
  private:
   LinearSpec spec_;
+  ProductInput input_;
   PanelScratch panels_;
 };
 

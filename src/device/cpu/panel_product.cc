@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A panel is decoded and multiplied in chunks of the reduction: 128 elements of 32 rows are 16 KiB as floats, half of a
-// small L1 cache, which leaves the other half to activations and outputs.
+// For float rows a panel is decoded and multiplied in chunks of the reduction: 128 elements of 32 rows are 16 KiB as
+// floats, half of a small L1 cache, which leaves the other half to activations and outputs.
 #include "device/cpu/panel_product.h"
 
 #include "kernels/decode_panel.h"
@@ -17,20 +17,22 @@ PanelScratch PanelScratch::Plan(ScratchPlan& plan, uint32_t rows) {
   return {plan.PerThread<float>(kChunk * kTileRows), plan.PerThread<float>(uint64_t{rows} * kTileRows)};
 }
 
-void PanelProduct(const TiledMatrix& w, uint64_t panel, const float* x, size_t x_stride, uint32_t rows, float* decoded,
-                  float* tile) {
+void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, float* decoded, float* tile) {
+  if (x.q.values != nullptr && HasQ8(w.format)) {
+    return MatMulPanelQ8(w.format, w.panel(panel), x.q, 0, x.rows, tile, kTileRows);
+  }
   for (uint32_t k = 0; k < w.cols; k += kChunk) {
     const uint32_t count = std::min(kChunk, w.cols - k);
     DecodePanelF32(w.format, w.panel(panel), w.cols, k, count, decoded);
-    MatMulPanel(x + k, x_stride, rows, decoded, count, tile, kTileRows, /*accumulate=*/k > 0);
+    MatMulPanel(x.x + k, x.stride, x.rows, decoded, count, tile, kTileRows, /*accumulate=*/k > 0);
   }
 }
 
-void Multiply(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const float* x,
-              size_t x_stride, uint32_t rows, float* y, size_t y_stride) {
-  ForEachPanel(context, scratch, w, 0, w.panels(), x, x_stride, rows, [&](uint64_t panel, const float* tile) {
+void Multiply(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const ProductRows& x,
+              float* y, size_t y_stride) {
+  ForEachPanel(context, scratch, w, 0, w.panels(), x, [&](uint64_t panel, const float* tile) {
     const uint32_t columns = PanelColumns(w.rows, panel);
-    for (uint32_t r = 0; r < rows; ++r) {
+    for (uint32_t r = 0; r < x.rows; ++r) {
       std::copy_n(tile + size_t{r} * kTileRows, columns, y + r * y_stride + panel * kTileRows);
     }
   });

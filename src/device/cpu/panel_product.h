@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "device/cpu/cpu_context.h"
+#include "device/cpu/product_rows.h"
 #include "device/cpu/scratch.h"
 #include "format/tile.h"
 #include "graph/refs.h"
@@ -15,7 +16,7 @@
 namespace estream {
 
 // Rows multiplied for one decoding of a panel. The more rows, the less decoding; but the rows themselves have to stay
-// in the L2 cache (256 rows of 2048 values are 2 MiB) and their scratch in the budget.
+// in the L2 cache (256 rows of 2048 values are 2 MiB as floats) and their scratch in the budget.
 inline constexpr uint32_t kRowBlock = 256;
 
 // Floats from one row of scratch to the next: one cache line more than the row, since rows a power of two apart would
@@ -51,24 +52,23 @@ struct PanelScratch {
 };
 
 // tile[r, n] = Σ_k x[r, k] W[32 * panel + n, k], in ascending k with one accumulator an output: the same bits for any
-// number of rows.
+// number of rows. Int8 rows are read if there are any and the format has such products, else floats.
 //
-//   x        [rows <= kRowBlock, w.cols] f32, rows x_stride floats apart
+//   x        at most kRowBlock rows of w.cols
 //   decoded  a thread's PanelScratch::decoded
 //   tile     [rows, 32] f32, written
-void PanelProduct(const TiledMatrix& w, uint64_t panel, const float* x, size_t x_stride, uint32_t rows, float* decoded,
-                  float* tile);
+void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, float* decoded, float* tile);
 
 // Calls body(panel, tile) for panels [first_panel, first_panel + panel_count) of x Wᵀ, panels in parallel. The body
 // moves the tile's values [rows, 32] to where they belong, w.rows - 32 * panel columns of them if those are fewer
 // than 32.
 template <class Body>
 void ForEachPanel(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, uint64_t first_panel,
-                  uint64_t panel_count, const float* x, size_t x_stride, uint32_t rows, const Body& body) {
+                  uint64_t panel_count, const ProductRows& x, const Body& body) {
   context.pool->Run(panel_count, [&](uint32_t thread, uint64_t item) {
     float* tile = scratch.tile.at(context.scratch, thread);
     const uint64_t panel = first_panel + item;
-    PanelProduct(w, panel, x, x_stride, rows, scratch.decoded.at(context.scratch, thread), tile);
+    PanelProduct(w, panel, x, scratch.decoded.at(context.scratch, thread), tile);
     body(panel, static_cast<const float*>(tile));
   });
 }
@@ -78,17 +78,17 @@ constexpr uint32_t PanelColumns(uint64_t rows, uint64_t panel) {
   return static_cast<uint32_t>(std::min<uint64_t>(kTileRows, rows - panel * kTileRows));
 }
 
-// y = x Wᵀ.   y [rows, w.rows] f32, rows y_stride floats apart.
-void Multiply(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const float* x,
-              size_t x_stride, uint32_t rows, float* y, size_t y_stride);
+// y = x Wᵀ.   y [x.rows, w.rows] f32, rows y_stride floats apart.
+void Multiply(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const ProductRows& x,
+              float* y, size_t y_stride);
 
 // out(r) = residual(r) + x Wᵀ, row pointers given by functions; out(r) may be residual(r).
 template <class In, class Out>
-void AddProduct(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const float* x,
-                size_t x_stride, uint32_t rows, const In& residual, const Out& out) {
-  ForEachPanel(context, scratch, w, 0, w.panels(), x, x_stride, rows, [&](uint64_t panel, const float* tile) {
+void AddProduct(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const ProductRows& x,
+                const In& residual, const Out& out) {
+  ForEachPanel(context, scratch, w, 0, w.panels(), x, [&](uint64_t panel, const float* tile) {
     const uint64_t column = panel * kTileRows;
-    for (uint32_t r = 0; r < rows; ++r) {
+    for (uint32_t r = 0; r < x.rows; ++r) {
       Add(residual(r) + column, tile + size_t{r} * kTileRows, PanelColumns(w.rows, panel), out(r) + column);
     }
   });

@@ -20,7 +20,8 @@ struct ScratchArray {
   }
 };
 
-// Lays arrays out one behind the other, each on cache lines of its own. Nothing in them outlives a call.
+// Lays arrays out one behind the other, each on cache lines of its own. What is in them lasts until a call of another
+// graph.
 class ScratchPlan {
  public:
   explicit ScratchPlan(uint32_t threads) : threads_(threads) {}

@@ -11,12 +11,15 @@
 
 namespace estream {
 
-ShortConvOp::ShortConvOp(const ShortConvSpec& spec, const Capacity& capacity, ScratchPlan* plan)
+ShortConvOp::ShortConvOp(const ShortConvSpec& spec, const Capacity& capacity, Activations activations,
+                         ScratchPlan* plan)
     : spec_(spec), hidden_stride_(PaddedStride(spec.hidden)) {
   const uint32_t rows = std::min(kRowBlock, capacity.tokens);
   normed_ = plan->Shared<float>(rows * hidden_stride_);
   projected_ = plan->Shared<float>(rows * PaddedStride(3 * uint64_t{spec.hidden}));
   products_ = plan->Shared<float>((uint64_t{spec.taps} - 1 + rows) * spec.hidden);
+  input_ = ProductInput(activations, {spec.in_proj}, rows, plan);
+  gated_ = ProductInput(activations, {spec.out_proj}, rows, plan);
   panels_ = PanelScratch::Plan(*plan, rows);
 }
 
@@ -34,8 +37,9 @@ Status ShortConvOp::Run(const CpuContext& context, const BoundBlockCall& call) c
     if (block.rows > 0) {
       Convolve(context, call, block);
       AddProduct(
-          context, panels_, TiledMatrix(spec_.out_proj, call.weights), normed_.at(context.scratch), hidden_stride_,
-          block.rows, [&](uint32_t r) { return call.in + uint64_t{call.row_id(block.first_row + r)} * spec_.hidden; },
+          context, panels_, TiledMatrix(spec_.out_proj, call.weights),
+          gated_.Take(context, normed_.at(context.scratch), hidden_stride_, block.rows),
+          [&](uint32_t r) { return call.in + uint64_t{call.row_id(block.first_row + r)} * spec_.hidden; },
           [&](uint32_t r) { return call.out + uint64_t{block.first_row + r} * spec_.hidden; });
     }
     KeepHistory(context, block);
@@ -53,8 +57,8 @@ void ShortConvOp::ProjectInput(const CpuContext& context, const BoundBlockCall& 
   ForEachRow(context, block.tokens, [&](uint32_t, uint32_t t) {
     RmsNorm(call.in + (block.first_token + t) * hidden, weight, hidden, spec_.norm_epsilon, h + t * hidden_stride_);
   });
-  Multiply(context, panels_, TiledMatrix(spec_.in_proj, call.weights), h, hidden_stride_, block.tokens, projected,
-           stride);
+  Multiply(context, panels_, TiledMatrix(spec_.in_proj, call.weights),
+           input_.Take(context, h, hidden_stride_, block.tokens), projected, stride);
   ForEachRow(context, block.tokens, [&](uint32_t, uint32_t t) {
     const float* const row = projected + t * stride;
     for (uint64_t i = 0; i < hidden; ++i) products[t * hidden + i] = row[i] * row[2 * hidden + i];

@@ -9,7 +9,7 @@ namespace estream {
 
 class ShortConvOp {
  public:
-  ShortConvOp(const ShortConvSpec& spec, const Capacity& capacity, ScratchPlan* plan);
+  ShortConvOp(const ShortConvSpec& spec, const Capacity& capacity, Activations activations, ScratchPlan* plan);
   Status Run(const CpuContext& context, const BoundBlockCall& call) const;
 
  private:
@@ -30,6 +30,8 @@ class ShortConvOp {
   ScratchArray<float> normed_;     // h [tokens, hidden], then the gated sums [rows, hidden]
   ScratchArray<float> projected_;  // b, c, u [tokens, 3 * hidden]
   ScratchArray<float> products_;   // b ⊙ u [taps - 1 + tokens, hidden]: the end of the block before, then this block
+  ProductInput input_;             // of in_proj
+  ProductInput gated_;             // of out_proj
   PanelScratch panels_;
 };
 

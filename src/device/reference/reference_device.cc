@@ -31,6 +31,7 @@ class ReferenceDevice : public Device {
  public:
   explicit ReferenceDevice(const DeviceOptions& options) : buffers_(options.ledger) {
     traits_.name = "reference";
+    traits_.activations = "f32";
     traits_.description = "reference (scalar, double sums, 1 thread)";
   }
 

@@ -43,6 +43,7 @@ class FakeEngine final : public Engine {
 
   const Model& model() const override { return model_; }
   std::string device_description() const override { return "fake"; }
+  std::string activations() const override { return "f32"; }
   uint32_t max_tokens() const override { return 64; }
   std::vector<MemoryUse> memory() const override { return {}; }
   std::string expert_description() const override { return "none"; }
