@@ -2,9 +2,13 @@
 // The bundled model's accuracy on held-out data, through the program: what its README states must come out.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "estream/classify.h"
+#include "task/score.h"
 #include "tests/cli_program.h"
 #include "tests/test_files.h"
 
@@ -23,14 +27,15 @@ std::vector<std::vector<std::string>> ReadTable(const std::string& name) {
 }
 
 // The share of texts (second column) that `estream classify` gives their label (first column).
-double Accuracy(const std::vector<std::vector<std::string>>& rows, const std::string& task, const std::string& labels) {
+double Accuracy(const std::vector<std::vector<std::string>>& rows, const std::string& task, const std::string& labels,
+                const std::string& activations = "q8") {
   const TempDir dir;
   std::string texts;
   for (const auto& row : rows) texts += row[1] + "\n";
   WriteBinary(dir.File("texts.txt"), texts);
   const ProgramResult result =
-      RunEstream({"classify", "-m", ModelPath(), "-t", "1", "--json", "--labels", labels, "--template",
-                  ModelDir() + "/templates/" + task + ".txt", "-f", dir.File("texts.txt")});
+      RunEstream({"classify", "-m", ModelPath(), "-t", "1", "--json", "--activations", activations, "--labels", labels,
+                  "--template", ModelDir() + "/templates/" + task + ".txt", "-f", dir.File("texts.txt")});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const std::vector<std::string> lines = SplitText(result.out, '\n');
   EXPECT_EQ(lines.size(), rows.size());
@@ -52,10 +57,11 @@ TEST(CliAccuracy, SpamOnAllHeldOutMessages) {
 TEST(CliAccuracy, IntentOnAllHeldOutRequests) {
   const auto rows = ReadTable("intent.tsv");
   ASSERT_EQ(rows.size(), 300u);
-  EXPECT_NEAR(Accuracy(rows, "intent",
-                       "balance,transfer,freeze,bill,fraud,recipe,calories,table,weather,alarm,timer,music,shopping,"
-                       "traffic,directions,flight,hotel,translate,definition,joke"),
-              0.947, kTolerance);
+  const std::string labels =
+      "balance,transfer,freeze,bill,fraud,recipe,calories,table,weather,alarm,timer,music,shopping,traffic,directions,"
+      "flight,hotel,translate,definition,joke";
+  EXPECT_NEAR(Accuracy(rows, "intent", labels), 0.947, kTolerance);
+  EXPECT_NEAR(Accuracy(rows, "intent", labels, "f32"), 0.947, kTolerance);
 }
 
 // Each item has its own four labels of several tokens, so the classifier is called directly, a new one for each.
@@ -82,6 +88,44 @@ TEST(CliAccuracy, TopicsOfSeveralTokensByLikelihood) {
     right += options.labels[result->best] == row[0];
   }
   EXPECT_GE(right, 247u);  // the F32 model in torch has 249; two near-ties may fall the other way
+}
+
+// Perplexity a token of a text in windows of 256 tokens, each behind a BOS.
+double Perplexity(const std::string& text, const std::string& activations) {
+  constexpr size_t kWindow = 256;
+  const auto model = Model::Open(ModelPath());
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  EngineOptions options;
+  options.activations = activations;
+  options.max_tokens = kWindow;
+  const auto engine = Engine::Open(*model, options);
+  EXPECT_TRUE(engine.ok()) << engine.status().message();
+  const auto ids = (*model)->Encode(text, {.add_special = false});
+  EXPECT_TRUE(ids.ok()) << ids.status().message();
+  std::vector<uint32_t> rows(kWindow);
+  std::iota(rows.begin(), rows.end(), 0u);
+  double loss = 0;
+  size_t count = 0;
+  for (; count + kWindow <= ids->size(); count += kWindow) {
+    const auto window = std::span(*ids).subspan(count, kWindow);
+    std::vector<int32_t> tokens = {*(*model)->bos()};
+    tokens.insert(tokens.end(), window.begin(), window.end() - 1);
+    const auto report =
+        (*engine)->Prefill({.tokens = tokens, .rows = rows}, [&](uint32_t row, std::span<const float> logits) {
+          loss += LogSumExp(logits) - logits[static_cast<size_t>(window[row])];
+          return Status::Ok();
+        });
+    EXPECT_TRUE(report.ok()) << report.status().message();
+  }
+  EXPECT_GT(count, 0u);
+  return std::exp(loss / static_cast<double>(count));
+}
+
+TEST(CliAccuracy, Int8ActivationsLeaveThePerplexityOfProse) {
+  const std::string prose = ReadBinary(TestData("prose/excerpts.txt"));
+  const double f32 = Perplexity(prose, "f32"), q8 = Perplexity(prose, "q8");
+  std::cout << "perplexity a token: f32 " << f32 << ", q8 " << q8 << std::endl;
+  EXPECT_NEAR(q8 / f32, 1, 0.005);
 }
 
 }  // namespace
