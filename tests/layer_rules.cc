@@ -14,7 +14,7 @@ namespace {
 const std::map<std::string, std::string>& PublicHeaders() {
   static const std::map<std::string, std::string> table = {
       {"estream/status.h", "base"},       {"estream/model.h", "engine"},  {"estream/engine.h", "engine"},
-      {"estream/pack_cache.h", "engine"}, {"estream/classify.h", "task"},
+      {"estream/pack_cache.h", "engine"}, {"estream/classify.h", "task"}, {"estream/chat.h", "text"},
   };
   return table;
 }
