@@ -38,20 +38,22 @@ Outcome UnknownOption(const std::string& argument, const CLI::App& app) {
 // CLI11's complaint about a flag as one of our sentences.
 Outcome UsageFrom(const CLI::ParseError& error) {
   const std::string what = error.what();
-  if (error.get_name() != "ArgumentMismatch") return Outcome::Usage(what);
-  const std::string option = what.substr(0, what.find(':'));
+  if (error.get_name() != "ArgumentMismatch") return Outcome::Usage(OneLine(what));
+  const std::string option = what.substr(0, what.find_first_of(": "));
+  if (what.find("disallowed") != std::string::npos) return Outcome::Usage(fmt::format("--{} takes no value", option));
   if (what.find("missing") != std::string::npos) return Outcome::Usage(fmt::format("{} needs a value", option));
   return Outcome::Usage(fmt::format("{} is given more than once", option));
 }
 
 // CLI11 takes arguments last first, and reads the value of "--flag=" from the next argument; we mean the empty string.
-std::vector<std::string> ForCli11(std::vector<std::string>::const_iterator begin,
+std::vector<std::string> ForCli11(const CLI::App& app, std::vector<std::string>::const_iterator begin,
                                   std::vector<std::string>::const_iterator end) {
   std::vector<std::string> result;
   for (auto it = begin; it != end; ++it) {
     if (it->size() > 3 && it->starts_with("--") && it->find('=') == it->size() - 1) {
       result.push_back(it->substr(0, it->size() - 1));
-      result.emplace_back();
+      const CLI::Option* option = app.get_option_no_throw(result.back());
+      if (option == nullptr || option->get_expected_max() != 0) result.emplace_back();
     } else {
       result.push_back(*it);
     }
@@ -60,10 +62,12 @@ std::vector<std::string> ForCli11(std::vector<std::string>::const_iterator begin
   return result;
 }
 
-Outcome ReadVerb(CLI::App& root, const Verb& verb, const std::vector<std::string>& arguments, Request* request) {
+// Reads `arguments`, which follow the verb's name. The verb is read as if there were no others, so that their names and
+// CLI11's "++" are arguments like any others.
+Outcome ReadVerb(const Verb& verb, const std::vector<std::string>& arguments, Request* request) {
   const auto mark = std::find(arguments.begin(), arguments.end(), "--");
   try {
-    root.parse(ForCli11(arguments.begin(), mark));
+    verb.app->parse(ForCli11(*verb.app, arguments.begin(), mark));
   } catch (const CLI::CallForHelp&) {
     request->text = verb.app->help("estream");
     return Outcome::Ok();
@@ -96,6 +100,9 @@ Outcome ReadCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const st
     verb.app->get_formatter()->label("Positionals", "Arguments");
     verb.app->allow_extras();  // positionals, and unknown options for ReadVerb to name
     verb.app->set_help_flag("-h,--help", "Print this help and exit");
+    for (CLI::Option* option : verb.app->get_options()) {
+      if (option->get_expected_max() == 0) option->disable_flag_override();  // --json=yes
+    }
     names.push_back(verb.app->get_name());
   }
 
@@ -115,7 +122,7 @@ Outcome ReadCommandLine(CLI::App& root, const std::vector<Verb>& verbs, const st
   }
   if (LooksLikeOption(rest[0])) return UnknownOption(rest[0], root);
   for (const Verb& verb : verbs) {
-    if (verb.app->get_name() == rest[0]) return ReadVerb(root, verb, rest, request);
+    if (verb.app->get_name() == rest[0]) return ReadVerb(verb, {rest.begin() + 1, rest.end()}, request);
   }
   return Unknown("verb", rest[0], names);
 }

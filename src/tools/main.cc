@@ -14,11 +14,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   try {
     CLI::App root("Runs Mixture-of-Experts language models, prefill only: one pass over a prompt, then answers.");
-    const std::vector<Verb> verbs = {
-        AddRunCommand(root),    AddClassifyCommand(root), AddPackCommand(root),
-        AddVerifyCommand(root), AddInspectCommand(root),  AddDoctorCommand(root),
-    };
-    Outcome outcome = RunCommandLine(root, verbs, {argv + 1, argv + argc});
+    Outcome outcome = RunCommandLine(root, AddVerbs(root), {argv + 1, argv + argc});
     if (outcome.ok()) outcome = FlushOutput();
     if (!outcome.ok()) PrintError(outcome.message());
     return outcome.code();

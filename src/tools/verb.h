@@ -22,12 +22,14 @@ struct Verb {
   std::function<Outcome()> run;
 };
 
-// Each adds its verb to `root`. A new verb is a file of its own, a line here and a line in main.cc.
+// Each adds its verb to `root`. A new verb is a file of its own, a line here and a line in verbs.cc.
 Verb AddClassifyCommand(CLI::App& root);
 Verb AddDoctorCommand(CLI::App& root);
 Verb AddInspectCommand(CLI::App& root);
 Verb AddPackCommand(CLI::App& root);
 Verb AddRunCommand(CLI::App& root);
 Verb AddVerifyCommand(CLI::App& root);
+
+std::vector<Verb> AddVerbs(CLI::App& root);
 
 }  // namespace estream
