@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "estream/chat.h"
 #include "estream/status.h"
 
 namespace estream {
@@ -51,6 +52,15 @@ class Model {
 
   // Token ids of `text`. Errors: InvalidArgument when the vocabulary cannot express it.
   virtual Result<std::vector<int32_t>> Encode(std::string_view text, const TextOptions& options = {}) const = 0;
+  // The text that a chat template makes of `messages`, and its tokens. Control tokens come from the template only,
+  // never from what messages spell. The beginning token is there once if the template or the vocabulary asks for it.
+  //
+  // Errors: InvalidArgument without messages, and in the template's own words when it refuses them; NotFound when
+  // neither
+  //         the model nor `options` have a template; Corrupt or Unsupported, with the line, for one that cannot be
+  //         used.
+  virtual Result<ChatPrompt> EncodeChat(std::span<const ChatMessage> messages,
+                                        const ChatOptions& options = {}) const = 0;
   // The bytes of `tokens`; not necessarily valid UTF-8. Ids outside the vocabulary give nothing.
   virtual std::string Decode(std::span<const int32_t> tokens) const = 0;
   virtual std::optional<int32_t> bos() const = 0;

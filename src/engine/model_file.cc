@@ -2,11 +2,15 @@
 // Opening is reading: header, plan, vocabulary. Weights stay where they are.
 #include "engine/model_file.h"
 
+#include <fmt/format.h>
+
 #include "base/macros.h"
 #include "family/family.h"
+#include "format/quote.h"
 #include "pack/gguf_records.h"
 #include "pack/pack_keys.h"
 #include "pack/pack_records.h"
+#include "text/chat_template.h"
 
 namespace estream {
 
@@ -44,6 +48,27 @@ Result<std::vector<int32_t>> ModelFile::Encode(std::string_view text, const Text
   encode.add_special = options.add_special;
   encode.parse_special = options.parse_special;
   return tokenizer_.Encode(text, encode);
+}
+
+Result<ChatPrompt> ModelFile::EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options) const {
+  std::string_view source = options.template_source;
+  std::string name = options.template_name.empty() ? "the chat template" : options.template_name;
+  if (source.empty()) {
+    constexpr const char* kKey = "tokenizer.chat_template";
+    name = fmt::format("{}: {}", ShownPath(info_.path), kKey);
+    if (file().Find(kKey) == nullptr) {
+      return Status::NotFound(name + " is missing; --chat-template FILE gives one");
+    }
+    ES_ASSIGN_OR_RETURN(source, file().String(kKey));
+  }
+  ES_ASSIGN_OR_RETURN(const ChatTemplate parsed, ChatTemplate::Parse(source, std::move(name)));
+  ES_ASSIGN_OR_RETURN(RenderedChat chat,
+                      parsed.Render(messages, VariablesOf(tokenizer_, options.add_generation_prompt)));
+  ChatPrompt prompt;
+  ES_ASSIGN_OR_RETURN(prompt.tokens, estream::EncodeChat(tokenizer_, chat));
+  prompt.text = std::move(chat.text);
+  prompt.spans = std::move(chat.spans);
+  return prompt;
 }
 
 std::string ModelFile::Decode(std::span<const int32_t> tokens) const { return tokenizer_.Decode(tokens); }

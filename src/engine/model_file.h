@@ -23,6 +23,7 @@ class ModelFile : public Model {
 
   const ModelInfo& info() const override { return info_; }
   Result<std::vector<int32_t>> Encode(std::string_view text, const TextOptions& options) const override;
+  Result<ChatPrompt> EncodeChat(std::span<const ChatMessage> messages, const ChatOptions& options) const override;
   std::string Decode(std::span<const int32_t> tokens) const override;
   std::optional<int32_t> bos() const override;
 

@@ -16,6 +16,7 @@
 #include "format/quote.h"
 #include "task/score.h"
 #include "text/utf8.h"
+#include "tools/chat_flags.h"
 #include "tools/command_line.h"
 #include "tools/flag_text.h"
 #include "tools/model_flags.h"
@@ -33,6 +34,7 @@ struct RunFlags {
   std::string prompt;
   std::string prompt_file;
   std::string tokens;
+  ChatFlags chat;
   std::vector<int32_t> token_ids;  // in `tokens`
   bool escapes = false;
   bool parse_special = false;
@@ -41,7 +43,7 @@ struct RunFlags {
   std::string logits_file;
   bool all_rows = false;
   bool json = false;
-  // Which of the three sources of a prompt were given.
+  // Which of the sources of a prompt were given, beside those of `chat`.
   CLI::Option* prompt_option = nullptr;
   CLI::Option* prompt_file_option = nullptr;
   CLI::Option* tokens_option = nullptr;
@@ -74,9 +76,17 @@ Outcome Check(RunFlags& flags, Positionals positionals) {
   if (!positionals.empty()) {
     return Outcome::Usage(fmt::format("unexpected argument {}; a prompt goes behind -p", Quoted(positionals[0])));
   }
-  const size_t sources =
-      flags.prompt_option->count() + flags.prompt_file_option->count() + flags.tokens_option->count();
-  if (sources != 1) return Outcome::Usage("a prompt is needed, from exactly one of -p, -f and --tokens");
+  ES_RETURN_IF_NOT_OK(CheckChatFlags(flags.chat));
+  const size_t sources = flags.prompt_option->count() + flags.prompt_file_option->count() +
+                         flags.tokens_option->count() + flags.chat.sources();
+  if (sources != 1) {
+    return Outcome::Usage("a prompt is needed, from exactly one of -p, -f, --tokens, --user and --messages");
+  }
+  if (flags.chat.sources() == 1 && (flags.parse_special || flags.no_bos)) {
+    return Outcome::Usage(fmt::format("{} does not go with {}: the chat template says which control tokens there are",
+                                      flags.parse_special ? "--parse-special" : "--no-bos",
+                                      flags.chat.user_option->count() == 1 ? "--user" : "--messages"));
+  }
   if (flags.prompt_option->count() == 1 && flags.prompt.empty()) return Outcome::Usage("-p: the prompt is empty");
   if (flags.all_rows && flags.logits_file.empty()) return Outcome::Usage("--all-rows needs --logits");
   if (flags.tokens_option->count() == 0) return Outcome::Ok();
@@ -97,8 +107,18 @@ Outcome TakePromptTokens(const RunFlags& flags, const Model& model, std::vector<
   return Outcome::Ok();
 }
 
-Outcome ReadPrompt(const RunFlags& flags, const Model& model, std::vector<int32_t>* tokens) {
+// The tokens to run; of a conversation also its text, to `chat_text`.
+Outcome ReadPrompt(const RunFlags& flags, const Model& model, std::vector<int32_t>* tokens,
+                   std::optional<std::string>* chat_text) {
   if (flags.tokens_option->count() == 1) return TakePromptTokens(flags, model, tokens);
+  if (flags.chat.sources() == 1) {
+    ChatPrompt chat;
+    ES_RETURN_IF_NOT_OK(ReadChat(flags.chat, flags.escapes, model, &chat));
+    *chat_text = std::move(chat.text);
+    *tokens = std::move(chat.tokens);
+    if (tokens->empty()) return Status::InvalidArgument("the chat template makes nothing of these messages");
+    return Outcome::Ok();
+  }
   std::string text = flags.escapes ? Unescape(flags.prompt) : flags.prompt;
   if (flags.prompt_file_option->count() == 1) {
     ES_ASSIGN_OR_RETURN(text, ReadTextFile(flags.prompt_file, kMaxPromptBytes));
@@ -138,6 +158,7 @@ Outcome Prefill(const RunFlags& flags, Engine* engine, const std::vector<int32_t
 
 struct RunResult {
   std::vector<int32_t> tokens;
+  std::optional<std::string> chat_text;
   double load_s = 0;
   uint64_t mem_available_drop = 0;  // in the system's MemAvailable, from before the model was opened to after the pass
   PrefillReport report;
@@ -155,30 +176,32 @@ void PrintJson(const RunFlags& flags, const Engine& engine, const RunResult& res
                    {"prob", next.probability},
                    {"logit", next.logit}});
   }
-  Write(JsonLine({{"model", ToValidUtf8(flags.model.model)},
-                  {"file", ToValidUtf8(info.path)},
-                  {"architecture", ToValidUtf8(info.architecture)},
-                  {"device", ToValidUtf8(engine.device_description())},
-                  {"activations", engine.activations()},
-                  {"tokens", result.report.tokens},
-                  {"ttft_s", result.report.ttft_s},
-                  {"tokens_per_s", result.tokens_per_s()},
-                  {"total_s", result.report.total_s},
-                  {"load_s", result.load_s},
-                  {"peak_rss_bytes", PeakResidentBytes()},
-                  {"routes", result.report.routes},
-                  {"active_experts", result.report.active_experts},
-                  {"experts", ToValidUtf8(engine.expert_description())},
-                  {"compute_s", result.report.compute_s},
-                  {"io_s", result.report.io_s},
-                  {"stall_s", result.report.stall_s},
-                  {"bubble_rate", result.report.bubble_rate()},
-                  {"read_bytes", result.report.read_bytes},
-                  {"wasted_bytes", result.report.wasted_bytes},
-                  {"mem_available_drop_bytes", result.mem_available_drop},
-                  {"top", top},
-                  {"token_ids", result.tokens},
-                  {"memory", MemoryJson(engine.memory())}}));
+  Json line = {{"model", ToValidUtf8(flags.model.model)},
+               {"file", ToValidUtf8(info.path)},
+               {"architecture", ToValidUtf8(info.architecture)},
+               {"device", ToValidUtf8(engine.device_description())},
+               {"activations", engine.activations()},
+               {"tokens", result.report.tokens},
+               {"ttft_s", result.report.ttft_s},
+               {"tokens_per_s", result.tokens_per_s()},
+               {"total_s", result.report.total_s},
+               {"load_s", result.load_s},
+               {"peak_rss_bytes", PeakResidentBytes()},
+               {"routes", result.report.routes},
+               {"active_experts", result.report.active_experts},
+               {"experts", ToValidUtf8(engine.expert_description())},
+               {"compute_s", result.report.compute_s},
+               {"io_s", result.report.io_s},
+               {"stall_s", result.report.stall_s},
+               {"bubble_rate", result.report.bubble_rate()},
+               {"read_bytes", result.report.read_bytes},
+               {"wasted_bytes", result.report.wasted_bytes},
+               {"mem_available_drop_bytes", result.mem_available_drop},
+               {"top", top},
+               {"token_ids", result.tokens},
+               {"memory", MemoryJson(engine.memory())}};
+  if (result.chat_text) line["prompt"] = ToValidUtf8(*result.chat_text);
+  Write(JsonLine(line));
 }
 
 void PrintForPeople(const Engine& engine, const RunResult& result) {
@@ -210,7 +233,7 @@ Outcome Run(const RunFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   std::shared_ptr<const Model> model;
   ES_RETURN_IF_NOT_OK(OpenModel(flags.model, &model));
-  ES_RETURN_IF_NOT_OK(ReadPrompt(flags, *model, &result.tokens));
+  ES_RETURN_IF_NOT_OK(ReadPrompt(flags, *model, &result.tokens, &result.chat_text));
   std::unique_ptr<Engine> engine;
   ES_RETURN_IF_NOT_OK(OpenEngine(flags.model, model, result.tokens.size(), &engine));
   result.load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -243,7 +266,9 @@ Verb AddRunCommand(CLI::App& root) {
           ->type_name("FILE");
   flags->tokens_option =
       app.add_option("--tokens", flags->tokens, "The prompt as token ids, nothing added")->type_name("5,17,9");
-  app.add_flag("-e,--escape", flags->escapes, "Read \\n, \\t, \\r and \\\\ in -p as newline, tab, return, backslash");
+  AddChatFlags(app, &flags->chat);
+  app.add_flag("-e,--escape", flags->escapes,
+               "Read \\n, \\t, \\r and \\\\ in -p, --user and --system as newline, tab, return, backslash");
   app.add_flag("--parse-special", flags->parse_special,
                "Read the names of control tokens in the prompt as those tokens");
   app.add_flag("--no-bos", flags->no_bos, "Put no beginning-of-sequence token in front");
@@ -257,6 +282,7 @@ Verb AddRunCommand(CLI::App& root) {
       "  estream run -m olmoe.gguf -p 'The capital of France is'\n"
       "  estream run olmoe.gguf -f prompt.txt --top 10 --json\n"
       "  estream run olmoe.gguf -e -p 'Message: see you at six\\nSpam:'\n"
+      "  estream run qwen3.gguf --system 'Answer yes or no.' --user 'Is water wet?' --json\n"
       "  estream run olmoe.gguf --tokens 50279,510,5347 --logits out.npy --all-rows");
   return {&app, [flags](Positionals p) { return Check(*flags, std::move(p)); }, [flags] { return Run(*flags); }};
 }

@@ -27,6 +27,9 @@ class FakeModel final : public Model {
     }
     return ids;
   }
+  Result<ChatPrompt> EncodeChat(std::span<const ChatMessage>, const ChatOptions&) const override {
+    return Status::NotFound("the fake model has no chat template");
+  }
   std::string Decode(std::span<const int32_t> tokens) const override { return {tokens.begin(), tokens.end()}; }
   std::optional<int32_t> bos() const override { return 1; }
 
