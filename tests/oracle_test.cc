@@ -145,10 +145,6 @@ INSTANTIATE_TEST_SUITE_P(Models, OracleTest,
                            return name;
                          });
 
-bool WithoutBlockFormats(const std::string& model) {
-  return model.ends_with("-f32") || model.ends_with("-f16") || model.ends_with("-bf16");
-}
-
 // The root mean square difference of another engine's logits (int8 activations, fp16 keys and values) from exact ones,
 // over all rows of a prompt: by model and prompt.
 std::map<std::pair<std::string, std::string>, double> ProductionRms() {
@@ -159,57 +155,94 @@ std::map<std::pair<std::string, std::string>, double> ProductionRms() {
   return rms;
 }
 
-double RmsDifference(std::span<const float> a, std::span<const float> b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
-  return std::sqrt(sum / static_cast<double>(a.size()));
+// Sums of squared differences between the logits of two runs.
+struct LogitErrors {
+  double all = 0;           // of all rows
+  double same_experts = 0;  // of rows that chose the same experts in every layer
+  uint64_t rows = 0;
+  uint64_t same_rows = 0;
+
+  double Rms(uint64_t vocabulary) const { return std::sqrt(all / static_cast<double>(rows * vocabulary)); }
+  double SameRms(uint64_t vocabulary) const {
+    return std::sqrt(same_experts / static_cast<double>(std::max<uint64_t>(same_rows, 1) * vocabulary));
+  }
+};
+
+// The experts of one row in one layer, in no order.
+std::vector<uint32_t> ExpertsOf(const std::vector<Route>& routes, uint64_t row, uint32_t top_k) {
+  std::vector<uint32_t> experts;
+  for (uint64_t i = row * top_k; i < (row + 1) * top_k; ++i) experts.push_back(routes[i].expert);
+  std::sort(experts.begin(), experts.end());
+  return experts;
 }
 
-// What int8 activations cost, against what they cost elsewhere. Exact logits of all rows are those of float
-// activations, which the tests above hold to 1e-3. A single prompt may lie well above the mean: one expert chosen
-// otherwise moves all rows behind it, here or there.
+LogitErrors CompareRuns(testing::ModelRig& rig, testing::ModelRig& exact, const std::vector<int32_t>& tokens) {
+  const ModelPlan& plan = *rig.plan;
+  Recorder seen(plan.hidden), exact_seen(plan.hidden);
+  const std::vector<float> got = AllLogits(rig, tokens, &seen), want = AllLogits(exact, tokens, &exact_seen);
+  LogitErrors errors;
+  for (uint64_t row = 0; row < tokens.size(); ++row) {
+    double sum = 0;
+    for (uint64_t i = row * plan.vocabulary; i < (row + 1) * plan.vocabulary; ++i) {
+      sum += (double{got[i]} - want[i]) * (double{got[i]} - want[i]);
+    }
+    bool same = true;
+    for (size_t l = 0; l < seen.routes().size(); ++l) {
+      same &= ExpertsOf(seen.routes()[l], row, plan.top_k) == ExpertsOf(exact_seen.routes()[l], row, plan.top_k);
+    }
+    errors.all += sum;
+    ++errors.rows;
+    if (!same) continue;
+    errors.same_experts += sum;
+    ++errors.same_rows;
+  }
+  return errors;
+}
+
+bool HasBlockFormats(const std::string& model) {
+  return model.find("q4") != std::string::npos || model.find("q8") != std::string::npos;
+}
+
+// What int8 activations and fp16 keys and values cost, against what they cost elsewhere. Exact logits of all rows are
+// those of float activations, which the tests above hold to 1e-3.
+//
+// An expert chosen otherwise, by rounding of a near tie, moves a row's logits by as much as they are large; a few such
+// rows, here or there, decide the error of a short prompt. So prompts are held to the bound without them, and models
+// and the mean with them.
 TEST(Q8Activations, AreAsExactAsInAnotherEngine) {
   const auto production = ProductionRms();
   double log_sum = 0;
   int count = 0;
   for (const std::string& model : testing::OracleModels()) {
-    if (WithoutBlockFormats(model)) continue;
     auto q8 = MakeRig(OracleModelPath(model), "cpu", 2, 300, 256, nullptr, "q8");
     auto f32 = MakeRig(OracleModelPath(model), "cpu", 2, 300, 256, nullptr, "f32");
     ASSERT_TRUE(q8.ok() && f32.ok()) << q8.status().message() << f32.status().message();
-    double model_log_sum = 0, worst = 0;
+    double model_log_sum = 0, worst = 0, worst_same = 0;
     const auto prompts = LoadOracle(model);
     for (const auto& [prompt, want] : prompts) {
-      const std::vector<float> got = AllLogits(**q8, want.tokens(), nullptr);
-      const std::vector<float> exact = AllLogits(**f32, want.tokens(), nullptr);
+      const LogitErrors errors = CompareRuns(**q8, **f32, want.tokens());
       const auto other = production.find({model, prompt});
       ASSERT_NE(other, production.end()) << model << ", " << prompt;
-      const double ratio = RmsDifference(got, exact) / other->second;
+      const double ratio = errors.Rms((*q8)->plan->vocabulary) / other->second;
+      const double same_ratio = errors.SameRms((*q8)->plan->vocabulary) / other->second;
       EXPECT_GT(ratio, 0) << model << ", " << prompt << ": nothing was rounded";
-      EXPECT_LE(ratio, 2) << model << ", " << prompt;
+      EXPECT_LE(same_ratio, 2) << model << ", " << prompt;
       worst = std::max(worst, ratio);
+      worst_same = std::max(worst_same, same_ratio);
       model_log_sum += std::log(ratio);
     }
-    fmt::print("{:<26} error {:.2f} of the other engine's, at worst {:.2f}\n", model,
-               std::exp(model_log_sum / static_cast<double>(prompts.size())), worst);
+    const double mean = std::exp(model_log_sum / static_cast<double>(prompts.size()));
+    fmt::print("{:<26} error {:.2f} of the other engine's; worst prompt {:.2f}, of rows with exact experts {:.2f}\n",
+               model, mean, worst, worst_same);
+    EXPECT_LE(mean, 2) << model;
+    if (!HasBlockFormats(model)) continue;  // only keys and values are rounded; they would flatter the mean
     log_sum += model_log_sum;
     count += static_cast<int>(prompts.size());
   }
   ASSERT_GT(count, 0);
   const double mean = std::exp(log_sum / count);
-  fmt::print("all {} prompts: {:.3f}\n", count, mean);
+  fmt::print("all {} prompts of quantised models: {:.3f}\n", count, mean);
   EXPECT_LE(mean, 1.1);
-}
-
-TEST(Q8Activations, ChangeNoBitOfAModelWithoutBlockFormats) {
-  for (const std::string& model : testing::OracleModels()) {
-    if (!WithoutBlockFormats(model)) continue;
-    const std::vector<int32_t> tokens = LoadOracle(model).at("p64").tokens();
-    auto q8 = MakeRig(OracleModelPath(model), "cpu", 2, 64, 256, nullptr, "q8");
-    auto f32 = MakeRig(OracleModelPath(model), "cpu", 2, 64, 256, nullptr, "f32");
-    ASSERT_TRUE(q8.ok() && f32.ok()) << q8.status().message() << f32.status().message();
-    EXPECT_EQ(AllLogits(**q8, tokens, nullptr), AllLogits(**f32, tokens, nullptr)) << model;
-  }
 }
 
 // Bits are a function of the pack, the numerics and the tokens: not of threads, chunks of routes, or rows asked for.

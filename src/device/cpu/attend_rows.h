@@ -10,19 +10,25 @@
 
 namespace estream {
 
-// Scratch of AttendRowBlock for `group` query heads a key/value head.
+// Scratch of AttendRowBlock for `group` query heads a key/value head; `half`: as the keys and values are kept.
 struct AttendPlan {
   AttendPlan() = default;
-  AttendPlan(uint32_t group_heads, uint64_t value_dim, ScratchPlan* plan) : group(group_heads) {
+  AttendPlan(uint32_t group_heads, uint64_t key_dim, uint64_t value_dim, bool half, ScratchPlan* plan)
+      : group(group_heads) {
     scores = plan->PerThread<float>(kQueryRows * kKeyBlock);
     sums = plan->PerThread<float>(group * uint64_t{kQueryRows} * KeyValue::PaddedDim(value_dim));
     softmax_state = plan->PerThread<float>(2 * group * uint64_t{kQueryRows});
+    if (!half) return;
+    keys = plan->PerThread<float>(key_dim * kKeyBlock);
+    values = plan->PerThread<float>(KeyValue::PaddedDim(value_dim) * kKeyBlock);
   }
 
   uint32_t group = 1;
   ScratchArray<float> scores;
   ScratchArray<float> sums;
   ScratchArray<float> softmax_state;  // max, then sum
+  ScratchArray<float> keys;           // a block of each as floats
+  ScratchArray<float> values;
 };
 
 // Replaces `for every key/value head, for every block of 64 of rows [0, count): body(head, block, first row, rows)`.
@@ -55,6 +61,8 @@ void AttendRowBlock(const CpuContext& context, const AttendPlan& plan, const Key
     scratch.out = plan.sums.at(context.scratch, thread);
     scratch.max = plan.softmax_state.at(context.scratch, thread);
     scratch.sum = scratch.max + uint64_t{plan.group} * kQueryRows;
+    scratch.keys = plan.keys.at(context.scratch, thread);
+    scratch.values = plan.values.at(context.scratch, thread);
     Attend(kv, static_cast<uint32_t>(item % kv.kv_heads), plan.group, positions, count, scale,
            q + first * q_stride + head * kv.key_dim, q_stride, out + first * out_stride + head * kv.value_dim,
            out_stride, scratch);

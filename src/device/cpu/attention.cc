@@ -19,21 +19,19 @@ AttentionOp::AttentionOp(const AttentionSpec& spec, const Capacity& capacity, Ac
       frequencies_(spec.rope.dims / 2) {
   for (uint32_t i = 0; i < spec.rope.dims / 2; ++i) frequencies_[i] = RopeFrequency(spec.rope, i);
   const uint32_t rows = std::min(kRowBlock, capacity.tokens);
-  const uint64_t positions = AlignUp(capacity.tokens, kKeyBlock);
-  const uint64_t padded_dim = KeyValue::PaddedDim(spec.head_dim);
+  const bool half = activations == Activations::kQ8;
   normed_ = plan->Shared<float>(rows * hidden_stride_);
   projected_ = plan->Shared<float>(rows * heads_stride_);
-  keys_ = plan->Shared<float>(positions * spec.kv_heads * spec.head_dim);
-  values_ = plan->Shared<float>(positions * spec.kv_heads * padded_dim);
+  key_value_ = KeyValuePlan(spec.kv_heads, spec.head_dim, spec.head_dim, capacity.tokens, half, plan);
   angles_ = plan->PerThread<float>(spec.rope.dims);
-  attend_ = AttendPlan(spec.heads / spec.kv_heads, spec.head_dim, plan);
+  attend_ = AttendPlan(spec.heads / spec.kv_heads, spec.head_dim, spec.head_dim, half, plan);
   input_ = ProductInput(activations, {spec.q, spec.k, spec.v}, rows, plan);
   attended_ = ProductInput(activations, {spec.output}, rows, plan);
   panels_ = PanelScratch::Plan(*plan, rows);
 }
 
 Status AttentionOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
-  const KeyValue kv = KeyValueFor(context, call.tokens);
+  const KeyValue kv = key_value_.at(context, call.tokens);
   for (uint32_t first = 0; first < call.tokens; first += kRowBlock) {
     const Rows rows{&call, true, first, std::min(kRowBlock, call.tokens - first)};
     StoreKeyValue(context, rows, NormInput(context, rows), kv);
@@ -44,16 +42,6 @@ Status AttentionOp::Run(const CpuContext& context, const BoundBlockCall& call) c
     ProjectOutput(context, rows);
   }
   return Status::Ok();
-}
-
-KeyValue AttentionOp::KeyValueFor(const CpuContext& context, uint32_t tokens) const {
-  KeyValue kv;
-  kv.kv_heads = spec_.kv_heads;
-  kv.key_dim = kv.value_dim = spec_.head_dim;
-  kv.blocks = static_cast<uint32_t>(CeilDiv(tokens, kKeyBlock));
-  kv.keys = keys_.at(context.scratch);
-  kv.values = values_.at(context.scratch);
-  return kv;
 }
 
 // h = RMSNorm(x)

@@ -27,7 +27,6 @@ class AttentionOp {
     uint32_t position(uint32_t r) const { return all_tokens ? first + r : call->row_id(first + r); }
   };
 
-  KeyValue KeyValueFor(const CpuContext& context, uint32_t tokens) const;
   ProductRows NormInput(const CpuContext& context, const Rows& rows) const;
   void NormAndRotate(const CpuContext& context, const Rows& rows, const VectorSpec& norm, uint32_t heads) const;
   void StoreKeyValue(const CpuContext& context, const Rows& rows, const ProductRows& h, const KeyValue& kv) const;
@@ -40,8 +39,7 @@ class AttentionOp {
   std::vector<double> frequencies_;  // of the rotation's pairs
   ScratchArray<float> normed_;       // h [rows, hidden]
   ScratchArray<float> projected_;    // k, v, then q, which attention overwrites [rows, heads * head_dim]
-  ScratchArray<float> keys_;
-  ScratchArray<float> values_;
+  KeyValuePlan key_value_;
   ScratchArray<float> angles_;  // cos, sin [2 * pairs]
   AttendPlan attend_;
   ProductInput input_;     // of q, k and v

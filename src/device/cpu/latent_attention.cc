@@ -25,20 +25,19 @@ LatentAttentionOp::LatentAttentionOp(const LatentAttentionSpec& spec, const Capa
       frequencies_(spec.rope.dims / 2) {
   for (uint32_t i = 0; i < spec.rope.dims / 2; ++i) frequencies_[i] = RopeFrequency(spec.rope, i);
   const uint32_t rows = std::min(kRowBlock, capacity.tokens);
-  const uint64_t positions = AlignUp(capacity.tokens, kKeyBlock);
+  const bool half = activations == Activations::kQ8;
   normed_ = plan->Shared<float>(rows * hidden_stride_);
   queries_ = plan->Shared<float>(rows * query_stride_);
   latents_ = plan->Shared<float>(rows * latent_stride_);
   expanded_ = plan->Shared<float>(rows * expanded_stride_);
-  keys_ = plan->Shared<float>(positions * spec.heads * spec.key_dim);
-  values_ = plan->Shared<float>(positions * spec.heads * KeyValue::PaddedDim(spec.value_dim));
+  key_value_ = KeyValuePlan(spec.heads, spec.key_dim, spec.value_dim, capacity.tokens, half, plan);
   angles_ = plan->PerThread<float>(spec.rope.dims);
   if (spec.split != 0) {
     key_panel_ = plan->PerThread<float>(uint64_t{spec.nope_dim()} * kTileRows);
     key_weights_ = plan->PerThread<float>(kTileRows * padded_nope_);
     key_rows_ = plan->PerThread<float>(rows * padded_nope_);
   }
-  attend_ = AttendPlan(1, spec.value_dim, plan);
+  attend_ = AttendPlan(1, spec.key_dim, spec.value_dim, half, plan);
   input_ = ProductInput(activations, {spec.q, spec.kv_a}, rows, plan);
   latent_input_ = ProductInput(activations, {spec.split != 0 ? spec.v_b : spec.kv_b}, rows, plan);
   attended_ = ProductInput(activations, {spec.output}, rows, plan);
@@ -46,7 +45,7 @@ LatentAttentionOp::LatentAttentionOp(const LatentAttentionSpec& spec, const Capa
 }
 
 Status LatentAttentionOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
-  const KeyValue kv = KeyValueFor(context, call.tokens);
+  const KeyValue kv = key_value_.at(context, call.tokens);
   for (uint32_t first = 0; first < call.tokens; first += kRowBlock) {
     const Rows rows{&call, true, first, std::min(kRowBlock, call.tokens - first)};
     ProjectLatents(context, rows, NormInput(context, rows));
@@ -67,17 +66,6 @@ Status LatentAttentionOp::Run(const CpuContext& context, const BoundBlockCall& c
         [&](uint32_t r) { return call.out + uint64_t{rows.first + r} * spec_.hidden; });
   }
   return Status::Ok();
-}
-
-KeyValue LatentAttentionOp::KeyValueFor(const CpuContext& context, uint32_t tokens) const {
-  KeyValue kv;
-  kv.kv_heads = spec_.heads;
-  kv.key_dim = spec_.key_dim;
-  kv.value_dim = spec_.value_dim;
-  kv.blocks = static_cast<uint32_t>(CeilDiv(tokens, kKeyBlock));
-  kv.keys = keys_.at(context.scratch);
-  kv.values = values_.at(context.scratch);
-  return kv;
 }
 
 // h = RMSNorm(x)

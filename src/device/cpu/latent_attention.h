@@ -28,7 +28,6 @@ class LatentAttentionOp {
     uint32_t position(uint32_t r) const { return all_tokens ? first + r : call->row_id(first + r); }
   };
 
-  KeyValue KeyValueFor(const CpuContext& context, uint32_t tokens) const;
   ProductRows NormInput(const CpuContext& context, const Rows& rows) const;
   void ProjectLatents(const CpuContext& context, const Rows& rows, const ProductRows& h) const;
   void StoreFused(const CpuContext& context, const Rows& rows, const KeyValue& kv) const;
@@ -49,8 +48,7 @@ class LatentAttentionOp {
   ScratchArray<float> queries_;      // [rows, heads * key_dim]
   ScratchArray<float> latents_;      // c, then the rotated key part [rows, latent + rope.dims]
   ScratchArray<float> expanded_;     // keys and values before they are stored; what was attended
-  ScratchArray<float> keys_;
-  ScratchArray<float> values_;
+  KeyValuePlan key_value_;
   ScratchArray<float> angles_;       // cos, sin [2 * pairs]
   ScratchArray<float> key_panel_;    // split files: a decoded panel of k_b [nope, 32]
   ScratchArray<float> key_weights_;  // and turned around [32, padded_nope]
