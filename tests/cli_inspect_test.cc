@@ -178,6 +178,20 @@ TEST(CliSynth, ListsTheModelsOfThePaper) {
   EXPECT_THAT(result.out, HasSubstr("\nqwen3-30b-a3b       48 (48)  128           0.91       16.31      17.22\n"));
 }
 
+// The size of a real one, without its weights: what is read of 17 GB is the header.
+TEST(CliSynth, AHollowModelOpensLikeAWholeOne) {
+  const TempDir dir;
+  const ProgramResult made = RunSynth("--model qwen3-30b-a3b --hollow '" + dir.File("hollow.gguf") + "'");
+  if (made.exit_code != 0) GTEST_SKIP() << "the file system has no sparse files of this size: " << made.err;
+  EXPECT_EQ(made.err, "");
+  const ProgramResult result = RunEstream({"inspect", dir.File("hollow.gguf")});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("17.22 GB"));
+  EXPECT_THAT(result.out, HasSubstr("6144 records"));
+  EXPECT_THAT(result.out, HasSubstr("151936 tokens, 151677 merges"));
+  EXPECT_THAT(result.out, HasSubstr("\nruns           yes\n"));
+}
+
 TEST(CliSynth, MistakesAreOneSentence) {
   const struct {
     const char* arguments;
@@ -191,6 +205,7 @@ TEST(CliSynth, MistakesAreOneSentence) {
       {"--model olmoe-1b-7b --layers 17 -", 2, "16 layers"},
       {"--model olmoe-1b-7b --layers 0 -", 2, "1 to 1024"},
       {"--model olmoe-1b-7b --tiny --layers 2 -", 2, "--layers"},
+      {"--model olmoe-1b-7b --hollow -", 2, "--hollow"},
       {"--model olmoe-1b-7b --tiny /no/such/folder/x.gguf", 1, "No such file"},
       {"--model olmoe-1b-7b --tiny /dev/null", 1, "not a regular file"},
   };

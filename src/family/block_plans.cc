@@ -45,16 +45,18 @@ Result<SelfAttentionRules> ReadSelfAttention(const PlanBuilder& build, uint32_t 
   ES_ASSIGN_OR_RETURN(r.head_dim, build.UintOr("attention.key_length", hidden / r.heads, 1, kMaxWidth));
   ES_ASSIGN_OR_RETURN(const uint32_t value_dim, build.UintOr("attention.value_length", r.head_dim, 1, kMaxWidth));
   if (!build.HasKey("attention.key_length") && hidden % r.heads != 0) {
-    return build.Bad(fmt::format("{} heads do not divide a width of {}", r.heads, hidden));
+    return build.Bad(fmt::format("attention.head_count {} does not divide embedding_length {}", r.heads, hidden));
   }
   if (value_dim != r.head_dim || uint64_t{r.heads} * r.head_dim > kMaxWidth) {
-    return build.Bad(fmt::format("{} heads with keys of {} and values of {}, expected equal ones and at most {} in all",
-                                 r.heads, r.head_dim, value_dim, kMaxWidth));
+    return build.Bad(fmt::format(
+        "attention.head_count {}, key_length {}, value_length {}: expected equal lengths and at most {} in all",
+        r.heads, r.head_dim, value_dim, kMaxWidth));
   }
   ES_ASSIGN_OR_RETURN(r.rope.dims, build.UintOr("rope.dimension_count", r.head_dim, 2, kMaxWidth));
   if (r.rope.dims != r.head_dim || r.head_dim % 2 != 0) {
-    return build.Bad(fmt::format("rotation over {} values of heads of {}, expected all of them and an even number",
-                                 r.rope.dims, r.head_dim));
+    return build.Bad(
+        fmt::format("rope.dimension_count {} with attention.key_length {}, expected equal and even numbers",
+                    r.rope.dims, r.head_dim));
   }
   r.rope.style = RopeStyle::kHalves;
   ES_ASSIGN_OR_RETURN(r.rope.base, build.FloatOr("rope.freq_base", default_rope_base, 0, 1e12));
@@ -67,7 +69,8 @@ Result<SelfAttentionRules> ReadSelfAttention(const PlanBuilder& build, uint32_t 
 Status AddSelfAttention(const PlanBuilder& build, uint32_t index, const SelfAttentionRules& rules, uint32_t hidden,
                         RecordLayout* record, LayerPlan* layer) {
   if (rules.heads % rules.kv_heads != 0) {
-    return build.Bad(fmt::format("{} key/value heads do not divide {} heads", rules.kv_heads, rules.heads));
+    return build.Bad(
+        fmt::format("attention.head_count_kv {} does not divide head_count {}", rules.kv_heads, rules.heads));
   }
   const uint32_t q_rows = rules.heads * rules.head_dim;
   const uint32_t kv_rows = rules.kv_heads * rules.head_dim;
@@ -110,6 +113,12 @@ Status AddSelfAttention(const PlanBuilder& build, uint32_t index, const SelfAtte
 }
 
 Status ReadRouterKeys(const PlanBuilder& build, RouterRules* rules) {
+  // Choosing groups of experts first is the rule of models that are not supported; the key may stand in any file.
+  ES_ASSIGN_OR_RETURN(const uint32_t groups, build.UintOr("expert_group_count", 1, 0, kMaxExperts));
+  if (groups > 1) {
+    return build.NotSupported(
+        fmt::format("expert_group_count is {}; routing by groups of experts is not supported", groups));
+  }
   const uint32_t family = rules->gating == Gating::kSigmoid ? 2 : 1;
   ES_ASSIGN_OR_RETURN(const uint32_t gating, build.UintOr("expert_gating_func", family, 0, UINT32_MAX));
   if (gating != 1 && gating != 2) {

@@ -43,9 +43,9 @@ Result<LatentAttentionSpec> ReadLatentAttention(const PlanBuilder& build, uint32
   ES_ASSIGN_OR_RETURN(s.latent, build.Uint("attention.kv_lora_rank", 1, kMaxWidth));
   ES_ASSIGN_OR_RETURN(s.rope.dims, build.Uint("rope.dimension_count", 2, kMaxWidth));
   if (s.rope.dims >= s.key_dim || s.rope.dims % 2 != 0 || uint64_t{s.heads} * (s.key_dim + s.value_dim) > kMaxWidth) {
-    return build.Bad(
-        fmt::format("{} heads with keys of {}, of which {} are rotated, and values of {}: no possible shape", s.heads,
-                    s.key_dim, s.rope.dims, s.value_dim));
+    return build.Bad(fmt::format(
+        "attention.head_count {}, key_length {}, rope.dimension_count {}, value_length {}: no possible shape", s.heads,
+        s.key_dim, s.rope.dims, s.value_dim));
   }
   if (build.HasKey("attention.q_lora_rank")) {
     ES_ASSIGN_OR_RETURN(const uint32_t rank, build.Uint("attention.q_lora_rank", 0, kMaxWidth));
@@ -87,22 +87,11 @@ Status AddLatentAttention(const PlanBuilder& build, uint32_t index, const Latent
   return Status::Ok();
 }
 
-// One group of experts only: choosing groups first is another model's rule.
-Status RefuseExpertGroups(const PlanBuilder& build) {
-  ES_ASSIGN_OR_RETURN(const uint32_t groups, build.UintOr("expert_group_count", 1, 0, kMaxExperts));
-  if (groups > 1) {
-    return build.NotSupported(
-        fmt::format("expert_group_count is {}; routing by groups of experts is not supported", groups));
-  }
-  return Status::Ok();
-}
-
 }  // namespace
 
 Result<ModelPlan> PlanDeepseek2(const PlanBuilder& build) {
   ModelPlan plan;
   ES_RETURN_IF_ERROR(build.ReadSizes(&plan));
-  ES_RETURN_IF_ERROR(RefuseExpertGroups(build));
   const auto layers = static_cast<uint32_t>(plan.layers.size());
   ES_ASSIGN_OR_RETURN(const LatentAttentionSpec attention, ReadLatentAttention(build, plan.hidden));
   ES_ASSIGN_OR_RETURN(const uint32_t dense_layers, build.UintOr("leading_dense_block_count", 0, 0, layers - 1));

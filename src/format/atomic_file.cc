@@ -110,6 +110,11 @@ Status AtomicFile::Write(std::span<const std::byte> bytes) {
   return Status::Ok();
 }
 
+Status AtomicFile::WriteHole(uint64_t bytes) {
+  const off_t end = lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR);
+  return end >= 0 && ftruncate(fd_, end) == 0 ? Status::Ok() : IoError("be made longer");
+}
+
 Status AtomicFile::Commit() {
   if (fsync(fd_) != 0) return IoError("be written to storage");
   const int closed = close(std::exchange(fd_, -1));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ class AtomicFile {
 
   // Appends `bytes`; loops over short writes and EINTR. Errors: Io.
   Status Write(std::span<const std::byte> bytes);
+
+  // Appends `bytes` zeros without writing them: a hole, where the file system has holes. Errors: Io.
+  Status WriteHole(uint64_t bytes);
 
   // fsync, rename, fsync of the folder. Errors: Io; `path` is as it was before.
   Status Commit();

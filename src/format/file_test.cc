@@ -229,6 +229,19 @@ TEST(AtomicFile, DroppedBeforeCommitLeavesNothing) {
   EXPECT_EQ(EntryCount(dir.path()), 0u);
 }
 
+TEST(AtomicFile, HolesAreZerosBetweenWhatIsWritten) {
+  TempDir dir;
+  const auto file = AtomicFile::Create(dir.File("f"));
+  ASSERT_TRUE(file.ok());
+  const std::string text = "ab";
+  ASSERT_TRUE((*file)->Write(std::as_bytes(std::span(text))).ok());
+  ASSERT_TRUE((*file)->WriteHole(3).ok());
+  ASSERT_TRUE((*file)->Write(std::as_bytes(std::span(text))).ok());
+  ASSERT_TRUE((*file)->WriteHole(1).ok());
+  ASSERT_TRUE((*file)->Commit().ok());
+  EXPECT_EQ(ReadBinary(dir.File("f")), std::string("ab\0\0\0ab\0", 8));
+}
+
 TEST(AtomicFile, TwoWritersOfOneNameDoNotMeet) {
   TempDir dir;
   const auto a = AtomicFile::Create(dir.File("f"));

@@ -117,6 +117,14 @@ TEST(GgufSplit, ARenamedShardSaysWhatItsNameMustEndIn) {
   }
 }
 
+// Shards of some formats are parts of one file, to be joined with cat; those of GGUF are files of their own.
+TEST(GgufSplit, ShardsPutTogetherWithCatAreRefused) {
+  TempDir dir;
+  WriteSet(dir);
+  WriteBinary(dir.File("whole.gguf"), ReadBinary(dir.File(Name(1))) + ReadBinary(dir.File(Name(2))));
+  EXPECT_THAT(Error(dir.File("whole.gguf")), HasSubstr("whole.gguf: is shard 1 of 3 by its metadata"));
+}
+
 TEST(GgufSplit, ShardsThatDoNotBelongTogetherAreRefused) {
   const struct {
     std::string second;

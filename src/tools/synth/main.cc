@@ -40,6 +40,7 @@ struct Flags {
   uint32_t layers = 0;  // 0: all
   uint32_t seed = 1;
   uint32_t threads = 0;  // 0: all
+  bool hollow = false;
   bool tiny = false;
   bool list = false;
 };
@@ -85,6 +86,14 @@ Status CheckFreeSpace(const std::string& path, uint64_t needed) {
   return Status::Io(fmt::format("{}: needs {}, only {} are free", ShownPath(path), Amount(needed), Amount(free)));
 }
 
+// The header as it is and no weights: a file of the true size that takes no space.
+Status WriteHollow(const SynthFile& file, const std::string& path) {
+  ES_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> out, AtomicFile::Create(path));
+  ES_RETURN_IF_ERROR(out->Write(file.header()));
+  ES_RETURN_IF_ERROR(out->WriteHole(file.size() - file.header().size()));
+  return out->Commit();
+}
+
 Status WriteModel(const SynthFile& file, const Flags& flags) {
   ThreadPool pool(flags.threads != 0 ? flags.threads : UsableProcessors());
   ByteProgress bar;
@@ -111,6 +120,7 @@ Outcome Run(const Flags& flags) {
   }
   if (flags.model.empty()) return Outcome::Usage("no model given; name one with --model, or see them with --list");
   if (flags.out.empty()) return Outcome::Usage("no output given; name a file, or - for standard output");
+  if (flags.hollow && flags.out == "-") return Outcome::Usage("--hollow: standard output has no holes");
   if (flags.tiny && flags.layers != 0) return Outcome::Usage("--tiny has its own number of layers; leave out --layers");
   Result<ModelShape> shape = FindModelShape(flags.model);
   if (shape.ok() && flags.tiny) shape = Tiny(*std::move(shape));
@@ -119,6 +129,7 @@ Outcome Run(const Flags& flags) {
 
   const auto start = std::chrono::steady_clock::now();
   const SynthFile file(*shape, *mix, flags.seed);
+  if (flags.hollow) return WriteHollow(file, flags.out);
   ES_RETURN_IF_ERROR(WriteModel(file, flags));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(stderr, "{}: {} experts, {} others, {} in {:.1f} s ({:.2f} GB/s)\n", shape->title,
@@ -150,6 +161,7 @@ Outcome RunProgram(int argc, char** argv) {
   AddCount(app, "--seed", 0, UINT32_MAX, &flags.seed, "The same seed gives the same bytes; default: 1");
   AddCount(app, "-t,--threads", 1, 1024, &flags.threads, "Threads; default: every processor this process may use");
   app.add_flag("--tiny", flags.tiny, "The same blocks, 256 wide, with few experts: a few MB");
+  app.add_flag("--hollow", flags.hollow, "Weights are zeros that take no space: for opening, not for running");
   app.add_flag("--list", flags.list, "Show the models and their sizes, and exit");
   app.add_option("OUT", flags.out, "The file to write; - is standard output")->type_name("");
   app.footer(

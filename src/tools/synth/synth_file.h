@@ -29,6 +29,8 @@ class SynthFile final : public RandomAccessFile {
   uint64_t size() const override { return size_; }
   const std::string& name() const override { return name_; }
 
+  // What stands before the first weight.
+  std::span<const std::byte> header() const { return header_; }
   // Bytes of tensors that belong to routed experts, and of all others.
   uint64_t expert_bytes() const { return expert_bytes_; }
   uint64_t other_bytes() const { return other_bytes_; }
