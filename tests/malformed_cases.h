@@ -39,16 +39,16 @@ inline std::string BytesFromHex(const std::string& hex) {
   return bytes;
 }
 
-// The bytes of a case. Its recipe is the lines after "case NAME": copy OFFSET LENGTH (of the base), data HEX, fill
-// COUNT HEX.
-inline std::string MalformedBytes(const MalformedCase& wanted) {
-  const std::string base = ReadBinary(TestData("models/" + wanted.base + ".gguf"));
+// The bytes that a recipe in `folder`/`base_name`.patches makes of a model in tests/data/models. A recipe is the lines
+// after "case NAME": copy OFFSET LENGTH (of the base), data HEX, fill COUNT HEX.
+inline std::string BytesFromRecipe(const std::string& folder, const std::string& base_name, const std::string& name) {
+  const std::string base = ReadBinary(TestData("models/" + base_name + ".gguf"));
   std::string bytes;
   bool inside = false, found = false;
-  for (const std::string& line : SplitText(ReadBinary(TestData("malformed/" + wanted.base + ".patches")), '\n')) {
+  for (const std::string& line : SplitText(ReadBinary(TestData(folder + "/" + base_name + ".patches")), '\n')) {
     const std::vector<std::string> word = SplitText(line, ' ');
     if (word[0] == "case") {
-      inside = word[1] == wanted.name;
+      inside = word[1] == name;
       found |= inside;
     } else if (!inside) {
       continue;
@@ -62,8 +62,12 @@ inline std::string MalformedBytes(const MalformedCase& wanted) {
       ADD_FAILURE() << "unknown line in a recipe: " << line;
     }
   }
-  EXPECT_TRUE(found) << "no recipe for " << wanted.name;
+  EXPECT_TRUE(found) << "no recipe for " << name;
   return bytes;
+}
+
+inline std::string MalformedBytes(const MalformedCase& wanted) {
+  return BytesFromRecipe("malformed", wanted.base, wanted.name);
 }
 
 // Writes a case to `folder`/NAME.gguf and returns that path.

@@ -35,7 +35,8 @@ struct RouterRules {
   bool bias = false;  // exp_probs_b.bias, for selection only
 };
 
-// expert_gating_func (1 softmax, 2 sigmoid) when the file has it; expert_weights_scale, where absent or 0 means 1.
+// expert_gating_func (1 softmax, 2 sigmoid) when the file has it; expert_weights_scale, where absent or 0 means 1;
+// expert_group_count above 1 is refused.
 Status ReadRouterKeys(const PlanBuilder& build, RouterRules* rules);
 
 // ffn_norm and ffn_gate_inp, and the experts of layer `index`: a sparse layer.
