@@ -82,13 +82,13 @@ TEST(ChatTemplate, NeedsAMessage) {
 
 TEST(ChatTemplate, LongChatsRenderWithinTheLimits) {
   Messages messages;
-  for (int i = 0; i < 20'000; ++i)
+  for (int i = 0; i < 4000; ++i)
     messages.push_back({i % 2 == 0 ? "user" : "assistant", "<think>x</think>" + std::to_string(i)});
   for (const char* name : {"deepseek-v2", "mixtral", "qwen3", "lfm2-8b-a1b", "lfm2.5-instruct"}) {
     const Result<RenderedChat> chat = Stored(name).Render(messages, {"<s>", "</s>", true});
     EXPECT_TRUE(chat.ok()) << chat.status().message();
   }
-  const Result<RenderedChat> big = Stored("qwen3").Render(Messages{{"user", std::string(20 << 20, 'x')}}, {});
+  const Result<RenderedChat> big = Stored("qwen3").Render(Messages{{"user", std::string(4 << 20, 'x')}}, {});
   EXPECT_TRUE(big.ok()) << big.status().message();
 }
 
