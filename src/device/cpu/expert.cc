@@ -86,11 +86,10 @@ void ExpertOp::RunExpert(const CpuContext& context, const BoundExpertCall& call,
   const auto rows = static_cast<uint32_t>(routes.size());
   const uint64_t hidden = spec_.hidden;
   const ProductRows x = Gather(context, call, routes);
-  ffn_.Run(context, gate, up, down, x, [&](uint64_t panel, const float* tile) {
+  ffn_.Run(context, gate, up, down, x, [&](const ProductColumns& c) {
     for (uint32_t r = 0; r < rows; ++r) {
       const float weight = call.routes[routes[r].route].weight;
-      AddScaled(weight, tile + size_t{r} * kTileRows, PanelColumns(down.rows, panel),
-                call.y + routes[r].token * hidden + panel * kTileRows);
+      AddScaled(weight, c.row(r), c.count, call.y + routes[r].token * hidden + c.first);
     }
   });
 }

@@ -11,10 +11,10 @@ Status FfnOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
     const uint32_t rows = std::min(kRowBlock, call.rows - first);
     float* const out = call.out + first * hidden;
     const ProductRows x = input_.Take(context, call.in + first * hidden, hidden, rows);
-    ffn_.Run(context, gate, up, down, x, [&](uint64_t panel, const float* tile) {
+    ffn_.Run(context, gate, up, down, x, [&](const ProductColumns& c) {
       for (uint32_t r = 0; r < rows; ++r) {
-        float* const at = out + r * hidden + panel * kTileRows;
-        Add(at, tile + size_t{r} * kTileRows, PanelColumns(down.rows, panel), at);
+        float* const at = out + r * hidden + c.first;
+        Add(at, c.row(r), c.count, at);
       }
     });
   }

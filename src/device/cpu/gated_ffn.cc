@@ -10,6 +10,7 @@ namespace estream {
 GatedFfn::GatedFfn(const MatrixSpec& down, uint32_t rows, Activations activations, ScratchPlan* plan)
     : quantizes_inner_(TakesQ8(activations, down)),
       gate_tile_(plan->PerThread<float>(uint64_t{rows} * kTileRows)),
+      up_tile_(plan->PerThread<float>(uint64_t{rows} * kTileRows)),
       panels_(PanelScratch::Plan(*plan, rows)) {
   if (quantizes_inner_) {
     quantized_inner_ = QuantizedScratch::Plan(*plan, rows, down.cols);
@@ -39,9 +40,9 @@ void GatedFfn::RunInner(const CpuContext& context, const TiledMatrix& gate, cons
   context.pool->Run(gate.panels(), [&](uint32_t thread, uint64_t panel) {
     float* const decoded = panels_.decoded.at(context.scratch, thread);
     float* const gate_tile = gate_tile_.at(context.scratch, thread);
-    float* const up_tile = panels_.tile.at(context.scratch, thread);
-    PanelProduct(gate, panel, x, decoded, gate_tile);
-    PanelProduct(up, panel, x, decoded, up_tile);
+    float* const up_tile = up_tile_.at(context.scratch, thread);
+    PanelProduct(gate, panel, x, decoded, gate_tile, kTileRows);
+    PanelProduct(up, panel, x, decoded, up_tile, kTileRows);
     if (!quantizes_inner_) {
       for (uint32_t r = 0; r < x.rows; ++r) {
         const size_t row = size_t{r} * kTileRows;

@@ -15,13 +15,13 @@ class GatedFfn {
   GatedFfn(const MatrixSpec& down, uint32_t rows, Activations activations, ScratchPlan* plan);
 
   //   x     [rows, hidden] in the forms that gate and up read
-  //   body  (panel, tile): outputs [rows, 32] of columns 32 * panel, PanelColumns(down.rows, panel) of them real
+  //   body  (columns): moves some of the outputs to where they belong, see ForEachColumns
   template <class Body>
   void Run(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const TiledMatrix& down,
            const ProductRows& x, const Body& body) const {
     const ProductRows inner = InnerRows(context, x.rows, down.cols);
     RunInner(context, gate, up, x, inner);
-    ForEachPanel(context, panels_, down, 0, down.panels(), inner, body);
+    ForEachColumns(context, panels_, down, 0, down.panels(), inner, body);
   }
 
  private:
@@ -32,7 +32,8 @@ class GatedFfn {
   bool quantizes_inner_ = false;
   ScratchArray<float> inner_;         // SiLU(W_g x) ⊙ W_u x, as floats
   QuantizedScratch quantized_inner_;  // or as int8
-  ScratchArray<float> gate_tile_;
+  ScratchArray<float> gate_tile_;     // [rows, 32]
+  ScratchArray<float> up_tile_;       // [rows, 32]
   PanelScratch panels_;
 };
 

@@ -17,12 +17,10 @@ Status LinearOp::Run(const CpuContext& context, const BoundBlockCall& call) cons
     const uint32_t rows = std::min(kRowBlock, call.rows - first);
     float* const out = call.out + uint64_t{first} * call.out_stride;
     const ProductRows x = input_.Take(context, call.in + uint64_t{first} * w.cols, w.cols, rows);
-    ForEachPanel(context, panels_, w, first_panel, panel_count, x, [&](uint64_t panel, const float* tile) {
-      const uint64_t column = panel * kTileRows - call.first_row;
-      const uint64_t columns = std::min<uint64_t>(kTileRows, call.row_count - column);
-      for (uint32_t r = 0; r < rows; ++r) {
-        std::copy_n(tile + size_t{r} * kTileRows, columns, out + uint64_t{r} * call.out_stride + column);
-      }
+    ForEachColumns(context, panels_, w, first_panel, panel_count, x, [&](const ProductColumns& c) {
+      const uint64_t column = c.first - call.first_row;
+      const uint64_t columns = std::min<uint64_t>(c.count, call.row_count - column);
+      for (uint32_t r = 0; r < rows; ++r) std::copy_n(c.row(r), columns, out + uint64_t{r} * call.out_stride + column);
     });
   }
   return Status::Ok();

@@ -14,27 +14,25 @@ constexpr uint32_t kChunk = 128;
 }  // namespace
 
 PanelScratch PanelScratch::Plan(ScratchPlan& plan, uint32_t rows) {
-  return {plan.PerThread<float>(kChunk * kTileRows), plan.PerThread<float>(uint64_t{rows} * kTileRows)};
+  return {plan.PerThread<float>(kChunk * kTileRows), plan.PerThread<float>(rows * kStride)};
 }
 
-void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, float* decoded, float* tile) {
+void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, float* decoded, float* out,
+                  size_t out_stride) {
   if (x.q.values != nullptr && HasQ8(w.format)) {
-    return MatMulPanelQ8(w.format, w.panel(panel), x.q, 0, x.rows, tile, kTileRows);
+    return MatMulPanelQ8(w.format, w.panel(panel), x.q, 0, x.rows, out, out_stride);
   }
   for (uint32_t k = 0; k < w.cols; k += kChunk) {
     const uint32_t count = std::min(kChunk, w.cols - k);
     DecodePanelF32(w.format, w.panel(panel), w.cols, k, count, decoded);
-    MatMulPanel(x.x + k, x.stride, x.rows, decoded, count, tile, kTileRows, /*accumulate=*/k > 0);
+    MatMulPanel(x.x + k, x.stride, x.rows, decoded, count, out, out_stride, /*accumulate=*/k > 0);
   }
 }
 
 void Multiply(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const ProductRows& x,
               float* y, size_t y_stride) {
-  ForEachPanel(context, scratch, w, 0, w.panels(), x, [&](uint64_t panel, const float* tile) {
-    const uint32_t columns = PanelColumns(w.rows, panel);
-    for (uint32_t r = 0; r < x.rows; ++r) {
-      std::copy_n(tile + size_t{r} * kTileRows, columns, y + r * y_stride + panel * kTileRows);
-    }
+  ForEachColumns(context, scratch, w, 0, w.panels(), x, [&](const ProductColumns& c) {
+    for (uint32_t r = 0; r < x.rows; ++r) std::copy_n(c.row(r), c.count, y + r * y_stride + c.first);
   });
 }
 
