@@ -99,6 +99,7 @@ class CpuDevice : public Device {
     const auto* graph = call.graph < graphs_.size() ? std::get_if<BlockGraph>(&graphs_[call.graph]) : nullptr;
     if (graph == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not a block graph", call.graph));
     ES_ASSIGN_OR_RETURN(const BoundBlockCall bound, Bind(graph->spec, graph->capacity, buffers_, call));
+    if (bound.weights == nullptr) return ++last_ticket_;  // no rows
     held_input_.reset();
     ES_RETURN_IF_ERROR(std::visit([&](const auto& op) { return op.Run(context(), bound); }, graph->op));
     return ++last_ticket_;
