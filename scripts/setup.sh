@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that are missing: setup.sh [dev]. "dev" adds what fuzzing and linting need.
+# Installs the Debian packages that are missing: setup.sh [test|dev]. "test" adds what sanitizers and fuzzing need, "dev"
+# what linting needs, too.
 # Silent and instant when there is nothing to do.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libhwy-dev liburing-dev
   libxxhash-dev libgtest-dev libgmock-dev zlib1g-dev)
-if [[ "${1:-}" == dev ]]; then
-  packages+=(clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev)
-fi
+case "${1:-}" in
+  dev) packages+=(clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14) ;;
+  test) packages+=(clang-14 libclang-rt-14-dev) ;;
+esac
 
 if ! command -v dpkg-query > /dev/null; then
   echo "setup: not a Debian system; please install the counterparts of: ${packages[*]}" >&2

@@ -35,7 +35,7 @@ targets() {
   ninja -C "build/$1" -t targets all | sed -nE 's/^([a-z0-9_]+): .*/\1/p' | grep -xE "$2" | sort -u
 }
 
-if [[ ${LONG:-0} == 1 ]]; then scripts/setup.sh dev; else scripts/setup.sh; fi
+scripts/setup.sh test
 
 echo "== release =="
 mapfile -t programs < <(targets release "$optimised")

@@ -47,11 +47,11 @@ void ExpectAll(const std::vector<ErrorCase>& cases) {
   }
 }
 
-Arguments RunModel(Arguments more) {
+Arguments RunArguments(Arguments more) {
   more.insert(more.begin(), {"run", ModelPath()});
   return more;
 }
-Arguments ClassifyWith(Arguments more) {
+Arguments ClassifyArguments(Arguments more) {
   more.insert(more.begin(), {"classify", ModelPath()});
   return more;
 }
@@ -64,12 +64,12 @@ TEST(CliErrors, WrongVerbsAndOptionsNameTheNearestOne) {
       {{"frobnicate"}, kUsage, "unknown verb \"frobnicate\"; see estream --help"},
       {{""}, kUsage, "unknown verb"},
       {{"--versoin"}, kUsage, "unknown option \"--versoin\"; did you mean --version?"},
-      {ClassifyWith({"--lables", "a,b", "x"}), kUsage, "unknown option \"--lables\"; did you mean --labels?"},
-      {ClassifyWith({"--lables=a,b", "x"}), kUsage, "unknown option \"--lables\"; did you mean --labels?"},
-      {RunModel({"-p", "x", "--jsn"}), kUsage, "did you mean --json?"},
-      {RunModel({"-p", "x", "-z"}), kUsage, "unknown option \"-z\""},
-      {RunModel({"-p", "x", "--" + std::string(5000, 'x')}), kUsage, "unknown option"},
-      {RunModel({"-p", "x", "--\x1b[2J"}), kUsage, "unknown option"},
+      {ClassifyArguments({"--lables", "a,b", "x"}), kUsage, "unknown option \"--lables\"; did you mean --labels?"},
+      {ClassifyArguments({"--lables=a,b", "x"}), kUsage, "unknown option \"--lables\"; did you mean --labels?"},
+      {RunArguments({"-p", "x", "--jsn"}), kUsage, "did you mean --json?"},
+      {RunArguments({"-p", "x", "-z"}), kUsage, "unknown option \"-z\""},
+      {RunArguments({"-p", "x", "--" + std::string(5000, 'x')}), kUsage, "unknown option"},
+      {RunArguments({"-p", "x", "--\x1b[2J"}), kUsage, "unknown option"},
   });
 }
 
@@ -77,46 +77,46 @@ TEST(CliErrors, FlagsThatMakeNoSenseAreUsageErrors) {
   ExpectAll({
       {{"run"}, kUsage, "no model given"},
       {{"run", "-p", "x"}, kUsage, "no model given"},
-      {RunModel({}), kUsage, "a prompt is needed"},
-      {RunModel({"-p", "x", "-f", "y"}), kUsage, "exactly one of"},
-      {RunModel({"-p", ""}), kUsage, "-p: the prompt is empty"},
-      {RunModel({"-p"}), kUsage, "--prompt needs a value"},
-      {RunModel({"-p", "x", "-p", "y"}), kUsage, "--prompt is given more than once"},
-      {RunModel({"some prompt"}), kUsage, "unexpected argument \"some prompt\""},
-      {RunModel({"-p", "x", "--top", "0"}), kUsage, "--top: expected a whole number from 1 to 1000, found \"0\""},
-      {RunModel({"-p", "x", "--top", "many"}), kUsage, "found \"many\""},
-      {RunModel({"-p", "x", "-t", "-1"}), kUsage, "--threads: expected a whole number"},
-      {RunModel({"-p", "x", "-t", "1.5"}), kUsage, "--threads: expected a whole number"},
-      {RunModel({"-p", "x", "-c", "99999999999"}), kUsage, "--max-tokens: expected a whole number"},
-      {RunModel({"-p", "x", "-c", "1025"}), kUsage, "1024"},
-      {RunModel({"--tokens", "1,two"}), kUsage, "--tokens: expected ids like 5,17,9"},
-      {RunModel({"--tokens", ""}), kUsage, "--tokens: expected ids"},
-      {RunModel({"--tokens", "0,2048"}), kUsage, "--tokens: 2048 is outside the vocabulary of 2048 tokens"},
-      {RunModel({"-p", "x", "--all-rows"}), kUsage, "--all-rows needs --logits"},
-      {RunModel({"-p", "x", "--activations", "q8", "--device", "reference"}), kUsage, "q8 is for --device cpu"},
-      {RunModel({"-p", "x", "--activations", "f64"}), kUsage, "expected q8 or f32, found \"f64\""},
-      {RunModel({"-p", "x", "--device", "toaster"}), kUsage, "expected cpu or reference, found \"toaster\""},
+      {RunArguments({}), kUsage, "a prompt is needed"},
+      {RunArguments({"-p", "x", "-f", "y"}), kUsage, "exactly one of"},
+      {RunArguments({"-p", ""}), kUsage, "-p: the prompt is empty"},
+      {RunArguments({"-p"}), kUsage, "--prompt needs a value"},
+      {RunArguments({"-p", "x", "-p", "y"}), kUsage, "--prompt is given more than once"},
+      {RunArguments({"some prompt"}), kUsage, "unexpected argument \"some prompt\""},
+      {RunArguments({"-p", "x", "--top", "0"}), kUsage, "--top: expected a whole number from 1 to 1000, found \"0\""},
+      {RunArguments({"-p", "x", "--top", "many"}), kUsage, "found \"many\""},
+      {RunArguments({"-p", "x", "-t", "-1"}), kUsage, "--threads: expected a whole number"},
+      {RunArguments({"-p", "x", "-t", "1.5"}), kUsage, "--threads: expected a whole number"},
+      {RunArguments({"-p", "x", "-c", "99999999999"}), kUsage, "--max-tokens: expected a whole number"},
+      {RunArguments({"-p", "x", "-c", "1025"}), kUsage, "1024"},
+      {RunArguments({"--tokens", "1,two"}), kUsage, "--tokens: expected ids like 5,17,9"},
+      {RunArguments({"--tokens", ""}), kUsage, "--tokens: expected ids"},
+      {RunArguments({"--tokens", "0,2048"}), kUsage, "--tokens: 2048 is outside the vocabulary of 2048 tokens"},
+      {RunArguments({"-p", "x", "--all-rows"}), kUsage, "--all-rows needs --logits"},
+      {RunArguments({"-p", "x", "--activations", "q8", "--device", "reference"}), kUsage, "q8 is for --device cpu"},
+      {RunArguments({"-p", "x", "--activations", "f64"}), kUsage, "expected q8 or f32, found \"f64\""},
+      {RunArguments({"-p", "x", "--device", "toaster"}), kUsage, "expected cpu or reference, found \"toaster\""},
   });
 }
 
 TEST(CliErrors, ClassifyNeedsLabelsATemplateAndTexts) {
   ExpectAll({
       {{"classify"}, kUsage, "no model given"},
-      {ClassifyWith({"x"}), kUsage, "no labels given"},
-      {ClassifyWith({"--labels", "", "x"}), kUsage, "no labels given"},
-      {ClassifyWith({"--labels", "yes", "x"}), kUsage, "--labels: two or more are needed, found 1"},
-      {ClassifyWith({"--labels", "yes,no,yes", "x"}), kUsage, "--labels: \"yes\" occurs twice"},
-      {ClassifyWith({"--labels", "yes,,no", "x"}), kUsage, "--labels: a label is empty"},
-      {ClassifyWith({"--labels", "a,b", "--names", "A", "x"}), kUsage,
+      {ClassifyArguments({"x"}), kUsage, "no labels given"},
+      {ClassifyArguments({"--labels", "", "x"}), kUsage, "no labels given"},
+      {ClassifyArguments({"--labels", "yes", "x"}), kUsage, "--labels: two or more are needed, found 1"},
+      {ClassifyArguments({"--labels", "yes,no,yes", "x"}), kUsage, "--labels: \"yes\" occurs twice"},
+      {ClassifyArguments({"--labels", "yes,,no", "x"}), kUsage, "--labels: a label is empty"},
+      {ClassifyArguments({"--labels", "a,b", "--names", "A", "x"}), kUsage,
        "--names: expected 2, one for each label, found 1"},
-      {ClassifyWith({"--labels", "a,b"}), kUsage, "no text given"},
-      {ClassifyWith({"--labels", "a,b", "-f", "texts", "x"}), kUsage, "texts are given twice"},
-      {ClassifyWith({"--labels", "a,b", "--template", "no-such", "x"}), kUsage,
+      {ClassifyArguments({"--labels", "a,b"}), kUsage, "no text given"},
+      {ClassifyArguments({"--labels", "a,b", "-f", "texts", "x"}), kUsage, "texts are given twice"},
+      {ClassifyArguments({"--labels", "a,b", "--template", "no-such", "x"}), kUsage,
        "is neither a file nor a text with {text}"},
-      {ClassifyWith({"--labels", "a,b", "--template", "{text} {text}", "x"}), kUsage, "more than one {text}"},
-      {ClassifyWith({"--labels", "a,b", "--template", ModelDir() + "/config.json", "x"}), kUsage,
+      {ClassifyArguments({"--labels", "a,b", "--template", "{text} {text}", "x"}), kUsage, "more than one {text}"},
+      {ClassifyArguments({"--labels", "a,b", "--template", ModelDir() + "/config.json", "x"}), kUsage,
        "--template: the template has no {text}"},
-      {ClassifyWith({"--labels", "a,b", "--activations", "f16", "x"}), kUsage, "expected q8 or f32"},
+      {ClassifyArguments({"--labels", "a,b", "--activations", "f16", "x"}), kUsage, "expected q8 or f32"},
   });
 }
 
@@ -128,15 +128,15 @@ TEST(CliErrors, InputThatCannotBeReadIsAFailure) {
       {{"run", dir.File("none.gguf"), "-p", "x"}, kFailure, "none.gguf"},
       {{"run", dir.path(), "-p", "x"}, kFailure, "directory"},
       {{"run", "/dev/null", "-p", "x"}, kFailure, "/dev/null"},
-      {RunModel({"-f", dir.File("none.txt")}), kFailure, "none.txt"},
-      {RunModel({"-f", dir.path()}), kFailure, "directory"},
-      {RunModel({"-f", dir.File("empty.txt")}), kFailure, "empty.txt holds no prompt"},
-      {RunModel({"-f", dir.File("newline.txt")}), kFailure, "newline.txt holds no prompt"},
-      {RunModel({"-f", "-"}), kFailure, "holds no prompt"},
-      {RunModel({"-p", "x", "--logits", dir.File("none/out.npy")}), kFailure, "out.npy"},
-      {ClassifyWith({"--labels", "a,b", "-f", dir.File("empty.txt")}), kFailure, "empty.txt holds no text"},
-      {ClassifyWith({"--labels", "a,b", "-f", dir.File("none.txt")}), kFailure, "none.txt"},
-      {ClassifyWith({"--labels", "a,b", "--template", dir.path(), "x"}), kFailure, "directory"},
+      {RunArguments({"-f", dir.File("none.txt")}), kFailure, "none.txt"},
+      {RunArguments({"-f", dir.path()}), kFailure, "directory"},
+      {RunArguments({"-f", dir.File("empty.txt")}), kFailure, "empty.txt holds no prompt"},
+      {RunArguments({"-f", dir.File("newline.txt")}), kFailure, "newline.txt holds no prompt"},
+      {RunArguments({"-f", "-"}), kFailure, "holds no prompt"},
+      {RunArguments({"-p", "x", "--logits", dir.File("none/out.npy")}), kFailure, "out.npy"},
+      {ClassifyArguments({"--labels", "a,b", "-f", dir.File("empty.txt")}), kFailure, "empty.txt holds no text"},
+      {ClassifyArguments({"--labels", "a,b", "-f", dir.File("none.txt")}), kFailure, "none.txt"},
+      {ClassifyArguments({"--labels", "a,b", "--template", dir.path(), "x"}), kFailure, "directory"},
   });
   if (geteuid() != 0) {  // root reads everything
     WriteBinary(dir.File("secret.gguf"), "GGUF");
@@ -167,18 +167,18 @@ TEST(CliErrors, InputLongerThanTheContextIsAFailure) {
   const TempDir dir;
   WriteBinary(dir.File("lines.txt"), "short\n" + words + "\n");
   ExpectAll({
-      {RunModel({"-p", words}), kFailure, "the prompt has 1101 tokens, but the context of this model is 1024"},
-      {RunModel({"-p", "one two three", "-c", "2"}), kFailure, "-c allows 2"},
-      {ClassifyWith({"--labels", "a,b", words}), kFailure, "text 1 has 1101 tokens"},
-      {ClassifyWith({"--labels", "a,b", "-f", dir.File("lines.txt")}), kFailure, "line 2 has 1101 tokens"},
-      {ClassifyWith({"--labels", "a,b", "-c", "3", "one two three four"}), kFailure, "-c is 3"},
+      {RunArguments({"-p", words}), kFailure, "the prompt has 1101 tokens, but the context of this model is 1024"},
+      {RunArguments({"-p", "one two three", "-c", "2"}), kFailure, "-c allows 2"},
+      {ClassifyArguments({"--labels", "a,b", words}), kFailure, "text 1 has 1101 tokens"},
+      {ClassifyArguments({"--labels", "a,b", "-f", dir.File("lines.txt")}), kFailure, "line 2 has 1101 tokens"},
+      {ClassifyArguments({"--labels", "a,b", "-c", "3", "one two three four"}), kFailure, "-c is 3"},
   });
 }
 
 TEST(CliErrors, AFailedRunLeavesNoLogitsFile) {
   const TempDir dir;
-  ExpectOneSentence(RunEstream(RunModel({"-p", "one two three", "-c", "2", "--logits", dir.File("out.npy")})), kFailure,
-                    "-c");
+  ExpectOneSentence(RunEstream(RunArguments({"-p", "one two three", "-c", "2", "--logits", dir.File("out.npy")})),
+                    kFailure, "-c");
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 

@@ -14,12 +14,12 @@ namespace {
 
 // Values are near 1 and sums have up to 2048 terms in f32: errors of a few 1e-6, times a few
 // through softmax and SwiGLU.
-constexpr double kTolerance = 5e-5;
+constexpr double kDeviceTolerance = 5e-5;
 
 void ExpectNear(const std::vector<float>& got, const std::vector<float>& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_NEAR(got[i], expected[i], kTolerance * (1 + std::abs(expected[i]))) << "value " << i;
+    ASSERT_NEAR(got[i], expected[i], kDeviceTolerance * (1 + std::abs(expected[i]))) << "value " << i;
   }
 }
 
@@ -34,7 +34,7 @@ void ExpectAgreement(const BlockCase& c) {
   for (size_t i = 0; i < got.routes.size(); ++i) {
     ASSERT_EQ(got.routes[i].expert, expected.routes[i].expert) << "route " << i;
     ASSERT_EQ(got.routes[i].token, expected.routes[i].token) << "route " << i;
-    ASSERT_NEAR(got.routes[i].weight, expected.routes[i].weight, kTolerance) << "route " << i;
+    ASSERT_NEAR(got.routes[i].weight, expected.routes[i].weight, kDeviceTolerance) << "route " << i;
   }
 }
 

@@ -28,9 +28,7 @@ constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 constexpr uint64_t kMaxPairs = 1 << 16;
 constexpr uint64_t kMaxTensors = 1 << 20;
 
-constexpr uint64_t kMaxKeyBytes = 65535;      // GGUF specification
-constexpr uint64_t kMaxTensorNameBytes = 63;  // readers keep names in 64 bytes with a final zero
-constexpr uint64_t kMinAlignment = 8;         // GGUF specification: a multiple of 8
+constexpr uint64_t kMinAlignment = 8;  // GGUF specification: a multiple of 8
 constexpr uint64_t kMaxAlignment = 1 << 20;
 
 }  // namespace
@@ -92,8 +90,8 @@ Status GgufParser::ParseMetadata() {
 
 Result<std::string> GgufParser::ParseKey() {
   ES_ASSIGN_OR_RETURN(const uint64_t length, cursor_.Scalar<uint64_t>());
-  if (length == 0 || length > kMaxKeyBytes) {
-    return cursor_.Corrupt(fmt::format("is {} bytes long, expected 1 to {}", length, kMaxKeyBytes));
+  if (length == 0 || length > kMaxGgufKeyBytes) {
+    return cursor_.Corrupt(fmt::format("is {} bytes long, expected 1 to {}", length, kMaxGgufKeyBytes));
   }
   if (length > cursor_.remaining()) return cursor_.Skip(length);  // the error that says so
   std::string key(length, '\0');
@@ -181,8 +179,8 @@ Status GgufParser::ParseTensorTable() {
 
 Result<std::string> GgufParser::ParseTensorName() {
   ES_ASSIGN_OR_RETURN(const uint64_t length, cursor_.Scalar<uint64_t>());
-  if (length == 0 || length > kMaxTensorNameBytes) {
-    return cursor_.Corrupt(fmt::format("has a name of {} bytes, expected 1 to {}", length, kMaxTensorNameBytes));
+  if (length == 0 || length > kMaxGgufTensorNameBytes) {
+    return cursor_.Corrupt(fmt::format("has a name of {} bytes, expected 1 to {}", length, kMaxGgufTensorNameBytes));
   }
   std::string name(length, '\0');
   ES_RETURN_IF_ERROR(cursor_.Read(std::as_writable_bytes(std::span(name))));

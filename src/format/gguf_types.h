@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor types that GGUF defines, computed with or not: enough to check extents and to list a file.
+// The tensor types that GGUF defines, computed with or not: enough to check extents and to list a file; and its limits.
 #pragma once
 
 #include <cstdint>
 
 namespace estream {
+
+constexpr uint64_t kMaxGgufKeyBytes = 65535;      // GGUF specification
+constexpr uint64_t kMaxGgufTensorNameBytes = 63;  // readers keep names in 64 bytes with a final zero
 
 struct GgufTypeTraits {
   uint32_t id;

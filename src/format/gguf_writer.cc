@@ -15,8 +15,6 @@ namespace {
 
 constexpr uint64_t kDefaultAlignment = 32;  // what readers assume without general.alignment
 constexpr std::string_view kAlignmentKey = "general.alignment";
-constexpr size_t kMaxTensorNameBytes = 63;
-constexpr size_t kMaxKeyBytes = 65535;
 
 // Not insert(): g++ 12 sees an overflow in it that is not there.
 void Append(std::span<const std::byte> bytes, std::vector<std::byte>* out) {
@@ -46,7 +44,7 @@ GgufWriter::GgufWriter(uint64_t alignment) : alignment_(alignment) {
 
 void GgufWriter::SetWire(std::string_view key, GgufValueType type, GgufValueType element, uint64_t count,
                          std::span<const std::byte> wire) {
-  ES_CHECK(!key.empty() && key.size() <= kMaxKeyBytes);
+  ES_CHECK(!key.empty() && key.size() <= kMaxGgufKeyBytes);
   std::vector<std::byte> value;
   value.reserve(wire.size() + 16);
   AppendNumber(static_cast<uint32_t>(type), &value);
@@ -83,7 +81,7 @@ void GgufWriter::SetValue(std::string_view key, const GgufValue& value) {
 uint64_t GgufWriter::AddTensor(std::string_view name, std::span<const uint64_t> dims, uint32_t gguf_type) {
   const GgufTypeTraits* type = FindGgufType(gguf_type);
   ES_CHECK(type != nullptr && type->block_elements != 0);
-  ES_CHECK(!name.empty() && name.size() <= kMaxTensorNameBytes);
+  ES_CHECK(!name.empty() && name.size() <= kMaxGgufTensorNameBytes);
   ES_CHECK(!dims.empty() && dims.size() <= 4 && dims[0] % type->block_elements == 0);
   ES_CHECK(tensor_index_.emplace(name, tensors_.size()).second);
   GgufTensor tensor;

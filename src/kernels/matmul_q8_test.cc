@@ -29,8 +29,8 @@ std::vector<WeightFormat> Q8Formats() {
 }
 
 // One panel of random weights and random quantised rows.
-struct Operands {
-  Operands(WeightFormat f, uint32_t row_count, uint64_t cols, Random& random)
+struct Q8Operands {
+  Q8Operands(WeightFormat f, uint32_t row_count, uint64_t cols, Random& random)
       : format(f), panel(MakePanelLayout(f, cols).bytes), x(random.Floats(row_count * cols)) {
     std::mt19937 rng(static_cast<uint32_t>(random.Bits()));
     weights = RandomBlocks(f, kTileRows, cols, rng);
@@ -60,7 +60,7 @@ struct Operands {
 };
 
 // The contract, one output at a time.
-float Twin(const Operands& o, uint32_t row, uint32_t output) {
+float Twin(const Q8Operands& o, uint32_t row, uint32_t output) {
   float c = 0.0f;
   for (uint64_t t = 0; t < o.a.cols / 32; ++t) {
     const TileRow w = ReadTileRow(o.format, o.panel.data(), o.a.cols, t, output);
@@ -76,7 +76,7 @@ float Twin(const Operands& o, uint32_t row, uint32_t output) {
   return c;
 }
 
-void ExpectTwin(const Operands& o) {
+void ExpectTwin(const Q8Operands& o) {
   std::vector<float> expected(o.a.rows * 32);
   for (uint32_t row = 0; row < o.a.rows; ++row) {
     for (uint32_t n = 0; n < 32; ++n) expected[32 * row + n] = Twin(o, row, n);
@@ -99,7 +99,7 @@ TEST(MatMulPanelQ8, IsItsScalarTwinBitForBitOnEveryTarget) {
       for (const uint32_t rows : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 13u, 33u, 95u, 96u, 97u, 200u}) {
         if (rows > 33 && cols > 256) continue;  // the twin is slow
         SCOPED_TRACE(testing::Message() << Traits(format).name << ", " << rows << " rows of " << cols);
-        ExpectTwin(Operands(format, rows, cols, random));
+        ExpectTwin(Q8Operands(format, rows, cols, random));
       }
     }
   }
@@ -126,7 +126,7 @@ TEST(MatMulPanelQ8, ExtremesDoNotOverflow) {
   for (const WeightFormat format : Q8Formats()) {
     for (const auto weight_byte : {0x00, 0xFF, 0x7F, 0x80}) {
       SCOPED_TRACE(testing::Message() << Traits(format).name << ", bytes " << weight_byte);
-      Operands o(format, 5, kCols, random);
+      Q8Operands o(format, 5, kCols, random);
       std::fill(o.weights.begin(), o.weights.end(), static_cast<std::byte>(weight_byte));
       for (size_t at = 0; at < o.weights.size(); at += Traits(format).block_bytes) {
         const uint16_t sixteenth = 0x2C00;
@@ -146,7 +146,7 @@ TEST(MatMulPanelQ8, RowsDoNotDependOnTheirCompany) {
   Random random(32);
   for (const WeightFormat format : Q8Formats()) {
     SCOPED_TRACE(Traits(format).name);
-    const Operands o(format, 130, 256, random);
+    const Q8Operands o(format, 130, 256, random);
     ForEachTarget([&] {
       const std::vector<float> all = o.Product(0, 130);
       for (const auto& [first, count] :
@@ -167,7 +167,7 @@ TEST(MatMulPanelQ8, IsCloseToTheFloatProduct) {
   constexpr uint64_t kCols = 512;
   for (const WeightFormat format : Q8Formats()) {
     SCOPED_TRACE(Traits(format).name);
-    const Operands o(format, 3, kCols, random);
+    const Q8Operands o(format, 3, kCols, random);
     const std::vector<float> c = o.Product(0, 3);
     std::vector<float> w(kTileRows * kCols);
     DecodePanel(format, o.panel.data(), kCols, 0, kCols, w.data());
@@ -196,7 +196,7 @@ TEST(MatMulPanelQ8, IsCloseToTheFloatProduct) {
 TEST(MatMulPanelQ8, NanStaysNan) {
   Random random(34);
   for (const WeightFormat format : Q8Formats()) {
-    Operands o(format, 2, 256, random);
+    Q8Operands o(format, 2, 256, random);
     o.x[40] = std::nanf("");
     o.Quantize(2, 256);
     ForEachTarget([&] {

@@ -13,14 +13,15 @@
 namespace estream {
 namespace {
 
-struct Shape {
+struct RopeShape {
   uint32_t heads, head_dim, pairs, position;
 };
 
-constexpr Shape kShapes[] = {{1, 2, 1, 0},    {1, 2, 1, 1},     {2, 12, 6, 3},      {3, 16, 8, 100},   {2, 20, 7, 9},
-                             {4, 64, 32, 65}, {2, 128, 64, 31}, {1, 128, 32, 4095}, {2, 96, 48, 16383}};
+constexpr RopeShape kShapes[] = {{1, 2, 1, 0},     {1, 2, 1, 1},       {2, 12, 6, 3},
+                                 {3, 16, 8, 100},  {2, 20, 7, 9},      {4, 64, 32, 65},
+                                 {2, 128, 64, 31}, {1, 128, 32, 4095}, {2, 96, 48, 16383}};
 
-void ExpectRotated(const Shape& s, bool halves) {
+void ExpectRotated(const RopeShape& s, bool halves) {
   Random random(s.head_dim * 1000 + s.pairs);
   const std::vector<float> x = random.Floats(size_t{s.heads} * s.head_dim);
   std::vector<float> cos(s.pairs), sin(s.pairs);
@@ -50,11 +51,11 @@ void ExpectRotated(const Shape& s, bool halves) {
 }
 
 TEST(Rope, HalvesEqualDouble) {
-  for (const Shape& s : kShapes) ExpectRotated(s, true);
+  for (const RopeShape& s : kShapes) ExpectRotated(s, true);
 }
 
 TEST(Rope, AdjacentEqualsDouble) {
-  for (const Shape& s : kShapes) ExpectRotated(s, false);
+  for (const RopeShape& s : kShapes) ExpectRotated(s, false);
 }
 
 }  // namespace

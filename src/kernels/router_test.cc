@@ -15,13 +15,13 @@
 namespace estream {
 namespace {
 
-struct Shape {
+struct RouterShape {
   uint32_t rows, hidden, experts;
 };
 
 TEST(RouterLogits, EqualDoubleAndDoNotDependOnTheRowsOfACall) {
-  for (const Shape& s :
-       {Shape{0, 64, 8}, {1, 1, 1}, {1, 64, 4}, {2, 33, 5}, {3, 64, 7}, {5, 100, 64}, {9, 2048, 128}}) {
+  for (const RouterShape& s :
+       {RouterShape{0, 64, 8}, {1, 1, 1}, {1, 64, 4}, {2, 33, 5}, {3, 64, 7}, {5, 100, 64}, {9, 2048, 128}}) {
     Random random(s.hidden + s.experts);
     const size_t stride = s.hidden + 3;
     const std::vector<float> x = random.Floats(s.rows * stride);

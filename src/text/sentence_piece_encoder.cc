@@ -12,7 +12,7 @@ namespace estream {
 
 namespace {
 
-constexpr uint32_t kEnd = UINT32_MAX;  // no piece before the first, none after the last
+constexpr uint32_t kNoSymbol = UINT32_MAX;  // no piece before the first, none after the last
 
 bool IsMark(std::string_view text, size_t at) { return text.substr(at, kBlankMark.size()) == kBlankMark; }
 
@@ -78,13 +78,14 @@ class SentencePieceEncoder::Merger {
       queue_.pop_back();
       Piece& left = pieces_[candidate.left];
       // Stale when either side has been merged since: the joint length says so.
-      if (left.bytes == 0 || left.next == kEnd || left.bytes + pieces_[left.next].bytes != candidate.bytes) continue;
+      if (left.bytes == 0 || left.next == kNoSymbol || left.bytes + pieces_[left.next].bytes != candidate.bytes)
+        continue;
       Piece& right = pieces_[left.next];
       left.bytes = candidate.bytes;
       left.next = right.next;
       right.bytes = 0;
-      if (left.next != kEnd) pieces_[left.next].previous = candidate.left;
-      if (left.previous != kEnd) Offer(left.previous);
+      if (left.next != kNoSymbol) pieces_[left.next].previous = candidate.left;
+      if (left.previous != kNoSymbol) Offer(left.previous);
       Offer(candidate.left);
     }
   }
@@ -107,12 +108,12 @@ class SentencePieceEncoder::Merger {
       pieces_.push_back({static_cast<uint32_t>(at), bytes, i - 1, i + 1});
       at += bytes;
     }
-    pieces_.back().next = kEnd;
+    pieces_.back().next = kNoSymbol;
   }
 
   void Offer(uint32_t left) {
     const Piece& piece = pieces_[left];
-    if (piece.next == kEnd) return;
+    if (piece.next == kNoSymbol) return;
     const uint32_t bytes = piece.bytes + pieces_[piece.next].bytes;
     const int32_t token = vocabulary_.Find(text_.substr(piece.at, bytes));
     if (token == Vocabulary::kNone || vocabulary_.IsReserved(token)) return;
@@ -161,7 +162,7 @@ Status SentencePieceEncoder::Encode(const Vocabulary& vocabulary, std::string_vi
   for (size_t begin = 0; begin < marked.size();) {
     const size_t end = merges_across_words_ ? marked.size() : WordEnd(marked, begin);
     merger.Run(std::string_view(marked).substr(begin, end - begin));
-    for (uint32_t i = 0; i != kEnd; i = merger.pieces()[i].next) {
+    for (uint32_t i = 0; i != kNoSymbol; i = merger.pieces()[i].next) {
       const std::string_view piece = merger.Text(merger.pieces()[i]);
       const int32_t token = vocabulary.Find(piece);
       if (token != Vocabulary::kNone && !vocabulary.IsReserved(token)) {

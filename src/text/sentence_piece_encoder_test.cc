@@ -22,8 +22,8 @@ void AddByteTokens(SpecMaker* maker) {
   for (int byte = 0; byte < 256; ++byte) maker->Add(fmt::format("<0x{:02X}>", byte), TokenType::kByte);
 }
 
-struct Encoder {
-  explicit Encoder(SpecMaker* maker) {
+struct PieceEncoder {
+  explicit PieceEncoder(SpecMaker* maker) {
     spec = maker->spec();
     vocabulary = Vocabulary::Build(spec).value();
     encoder = SentencePieceEncoder::Build(spec, vocabulary).value();
@@ -77,7 +77,7 @@ TEST(SentencePieceEncoder, HighestScoreGoesFirstAndLeftmostAmongEquals) {
   maker.Add("bc", TokenType::kNormal, -1);                     // 5
   maker.Add("aa", TokenType::kNormal, -3);                     // 6
   maker.Add(std::string(kMark) + "a", TokenType::kNormal, 0);  // 7
-  Encoder e(&maker);
+  PieceEncoder e(&maker);
   EXPECT_THAT(e.Encode("abc"), ElementsAre(0, 5));
   EXPECT_THAT(e.Encode("aaa"), ElementsAre(6, 0));
   EXPECT_THAT(e.Encode("abc", true), ElementsAre(7, 5));
@@ -105,7 +105,7 @@ TEST(SentencePieceEncoder, EqualsTheDefinitionOnRandomVocabularies) {
       maker.Add(joined, TokenType::kNormal, -static_cast<float>(random() % 20));
       texts.push_back(joined);
     }
-    Encoder e(&maker);
+    PieceEncoder e(&maker);
     for (int i = 0; i < 40; ++i) {
       std::string text(random() % 50, ' ');
       for (char& c : text) c = "abcd "[random() % 5];
@@ -117,7 +117,7 @@ TEST(SentencePieceEncoder, EqualsTheDefinitionOnRandomVocabularies) {
 TEST(SentencePieceEncoder, UnknownCharactersBecomeTheirBytes) {
   SpecMaker maker(VocabularyModel::kSentencePiece);
   AddByteTokens(&maker);
-  Encoder e(&maker);
+  PieceEncoder e(&maker);
   EXPECT_THAT(e.Encode("\xC3\xA9"), ElementsAre(0xC3, 0xA9));
   EXPECT_THAT(e.Encode("\xFF\xE2\x82"), ElementsAre(0xFF, 0xE2, 0x82));
 }
@@ -126,14 +126,14 @@ TEST(SentencePieceEncoder, WithoutByteTokensTheUnknownTokenStandsIn) {
   SpecMaker maker(VocabularyModel::kSentencePiece);
   maker.spec().unknown = maker.Add("<unk>", TokenType::kUnknown);
   maker.Add("a");
-  Encoder e(&maker);
+  PieceEncoder e(&maker);
   EXPECT_THAT(e.Encode("ab"), ElementsAre(1, 0));
 }
 
 TEST(SentencePieceEncoder, WithoutEitherItIsAnError) {
   SpecMaker maker(VocabularyModel::kSentencePiece);
   maker.Add("a");
-  Encoder e(&maker);
+  PieceEncoder e(&maker);
   e.Encode("ab");
   EXPECT_EQ(e.status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(e.status.message(), HasSubstr("byte 0x62"));
@@ -143,7 +143,7 @@ TEST(SentencePieceEncoder, PlainTextNeverMergesIntoAControlToken) {
   SpecMaker maker(VocabularyModel::kSentencePiece);
   for (const char* text : {"<", "s", ">", "<s"}) maker.Add(text);
   maker.Add("<s>", TokenType::kControl, 5);
-  Encoder e(&maker);
+  PieceEncoder e(&maker);
   EXPECT_THAT(e.Encode("<s>"), ElementsAre(3, 2));
 }
 

@@ -30,14 +30,14 @@ struct DoctorFlags {
 };
 
 // One line of the report.
-struct Check {
+struct Finding {
   std::string name;
   bool ok = true;  // false: works, but worse than it could
   std::string text;
   Json values = Json::object();
 };
 
-Check CheckProcessor() {
+Finding CheckProcessor() {
   const std::string name = ProcessorName();
   const std::vector<std::string> features = ProcessorFeatures();
   const uint32_t usable = UsableProcessors();
@@ -48,7 +48,7 @@ Check CheckProcessor() {
           {{"model", ToValidUtf8(name)}, {"usable", usable}, {"present", present}, {"features", features}}};
 }
 
-Check CheckKernels() {
+Finding CheckKernels() {
   const std::string target = KernelTargetName();
   const bool portable = target == "EMU128";
   return {"kernels",
@@ -57,7 +57,7 @@ Check CheckKernels() {
           {{"target", target}}};
 }
 
-Check CheckMemory() {
+Finding CheckMemory() {
   const auto memory = ReadSystemMemory();
   if (!memory) return {"memory", false, "the system does not say how much there is", {}};
   return {"memory",
@@ -66,7 +66,7 @@ Check CheckMemory() {
           {{"total_bytes", memory->total_bytes}, {"available_bytes", memory->available_bytes}}};
 }
 
-Check CheckControlGroup() {
+Finding CheckControlGroup() {
   const auto cgroup = FindCgroupMemory();
   if (!cgroup) return {"control group", true, "no memory limit", {{"limit_bytes", nullptr}}};
   return {"control group",
@@ -79,7 +79,7 @@ Check CheckControlGroup() {
            {"folder", ToValidUtf8(cgroup->folder)}}};
 }
 
-Check CheckBudget() {
+Finding CheckBudget() {
   const auto budget = ChooseDefaultBudget();
   if (!budget) return {"default budget", false, "unknown; say how much with --memory", {}};
   return {"default budget",
@@ -88,7 +88,7 @@ Check CheckBudget() {
           {{"bytes", budget->bytes}, {"source", ToValidUtf8(budget->source)}}};
 }
 
-Check CheckLockedMemory() {
+Finding CheckLockedMemory() {
   // What registering an arena of a few hundred MiB takes.
   constexpr uint64_t kEnough = uint64_t{1} << 30;
   const auto limit = LockedMemoryLimit();
@@ -100,7 +100,7 @@ Check CheckLockedMemory() {
           {{"limit_bytes", *limit}}};
 }
 
-Check CheckAsynchronousReads(const Result<ReadFacts>& reads) {
+Finding CheckAsynchronousReads(const Result<ReadFacts>& reads) {
   if (!reads.ok()) return {"io_uring", false, "not tried: " + reads.status().message(), {{"available", nullptr}}};
   const ReadMode& mode = reads->mode;
   const bool available = mode.engine == "io_uring";
@@ -115,7 +115,7 @@ Check CheckAsynchronousReads(const Result<ReadFacts>& reads) {
            {"registered_reason", ToValidUtf8(mode.registered_reason)}}};
 }
 
-Check CheckDirectReads(const std::string& path, const Result<ReadFacts>& reads) {
+Finding CheckDirectReads(const std::string& path, const Result<ReadFacts>& reads) {
   const std::string place = fmt::format("in {}", ShownPath(path));
   if (!reads.ok()) return {"direct reads", false, "not tried: " + reads.status().message(), {{"available", nullptr}}};
   const bool direct = reads->mode.direct;
@@ -130,7 +130,7 @@ Check CheckDirectReads(const std::string& path, const Result<ReadFacts>& reads) 
            {"reason", ToValidUtf8(reads->mode.direct_reason)}}};
 }
 
-Check CheckFileSystem(const std::string& path) {
+Finding CheckFileSystem(const std::string& path) {
   const auto facts = ProbeFileSystem(path);
   if (!facts.ok()) return {"file system", false, facts.status().message(), {}};
   // What lies in memory already gains nothing from streaming, and counts against it.
@@ -142,14 +142,14 @@ Check CheckFileSystem(const std::string& path) {
           {{"type", facts->type}, {"free_bytes", facts->free_bytes}}};
 }
 
-Check CheckDevices() { return {"devices", true, "cpu, reference", {{"names", {"cpu", "reference"}}}}; }
+Finding CheckDevices() { return {"devices", true, "cpu, reference", {{"names", {"cpu", "reference"}}}}; }
 
 bool IsRegularFile(const std::string& path) {
   struct stat info;
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-std::vector<Check> CheckAll(const std::string& path) {
+std::vector<Finding> CheckAll(const std::string& path) {
   const Result<ReadFacts> reads = IsRegularFile(path) ? ProbeReads(path) : ProbeReadsIn(path);
   // Where nothing can be written, io_uring is tried on a file that is always there.
   const bool elsewhere = !reads.ok();
@@ -165,9 +165,9 @@ std::vector<Check> CheckAll(const std::string& path) {
           CheckDevices()};
 }
 
-void PrintJson(const std::string& path, const std::vector<Check>& checks) {
+void PrintJson(const std::string& path, const std::vector<Finding>& checks) {
   Json all = {{"version", ES_VERSION}, {"path", ToValidUtf8(path)}};
-  for (const Check& check : checks) {
+  for (const Finding& check : checks) {
     std::string key = check.name;
     std::replace(key.begin(), key.end(), ' ', '_');
     Json entry = {{"ok", check.ok}, {"text", ToValidUtf8(check.text)}};
@@ -185,13 +185,13 @@ Outcome CheckArguments(const Positionals& positionals) {
 }
 
 Outcome Examine(const DoctorFlags& flags) {
-  const std::vector<Check> checks = CheckAll(flags.path);
+  const std::vector<Finding> checks = CheckAll(flags.path);
   if (flags.json) {
     PrintJson(flags.path, checks);
     return Outcome::Ok();
   }
   const bool colour = UsesColour(stdout);
-  for (const Check& check : checks) {
+  for (const Finding& check : checks) {
     const std::string mark = check.ok ? Dim("OK  ", colour) : Bold("note", colour);
     Write(fmt::format("{}  {}  {}\n", mark, Fit(check.name, 14), OneLine(check.text)));
   }
