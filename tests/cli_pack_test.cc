@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users see of `estream pack` and `estream verify`.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -125,6 +126,49 @@ TEST_F(CliPack, AnInterruptedPipeLeavesNothing) {
   EXPECT_THAT(result.err, HasSubstr("stopped; nothing is left behind"));
   EXPECT_FALSE(fs::exists(dir_.File("p")));
   EXPECT_FALSE(fs::exists(dir_.File("p.partial")));
+}
+
+// A file is continued. When the signal comes before the first megabytes or after the last, the whole is tried again.
+TEST_F(CliPack, AnInterruptedFileIsContinued) {
+  const ProgramResult made = RunShell("\"$(dirname \"$ESTREAM\")\"/estream-synth --model olmoe-1b-7b --layers 1 '" +
+                                      dir_.File("big.gguf") + "'");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  ProgramResult stopped;
+  for (int attempt = 0; attempt < 40 && !fs::exists(dir_.File("p.partial")); ++attempt) {
+    stopped = RunShell("cd '" + dir_.path() + "'; rm -f p; \"$ESTREAM\" pack big.gguf -o p -q & pid=$!; sleep 0." +
+                       std::to_string(10 + attempt) + "; kill -INT $pid; wait $pid");
+  }
+  ASSERT_TRUE(fs::exists(dir_.File("p.partial")));
+  EXPECT_EQ(stopped.exit_code, 1);
+  EXPECT_THAT(stopped.err, HasSubstr("p.partial: stopped after "));
+  EXPECT_FALSE(fs::exists(dir_.File("p")));
+
+  const ProgramResult continued = RunEstream({"pack", dir_.File("big.gguf"), "-o", dir_.File("p"), "--json"});
+  ASSERT_EQ(continued.exit_code, 0) << continued.err;
+  EXPECT_GT(Json::parse(continued.out)["resumed_bytes"], 0);
+  EXPECT_FALSE(fs::exists(dir_.File("p.partial")));
+  EXPECT_EQ(RunEstream({"verify", dir_.File("p"), "--source", dir_.File("big.gguf")}).exit_code, 0);
+}
+
+// Who may not lock memory cannot register buffers with io_uring: the answer is the same, and the report says how.
+TEST_F(CliPack, StreamsAsAnOrdinaryUserWithoutLockedMemory) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become someone else";
+  ASSERT_EQ(RunEstream({"pack", dir_.File("m.gguf"), "-q"}).exit_code, 0);
+  fs::copy(ProgramPath(), dir_.File("estream"));
+  fs::permissions(dir_.path(), fs::perms(0755));
+  const std::string run = " run -m '" + pack_ + "' --tokens 1,2,3 --json";
+  const ProgramResult root = RunShell("\"$ESTREAM\"" + run);
+  ASSERT_EQ(root.exit_code, 0) << root.err;
+  // Some systems count the ring itself, too, and have none at all for who may lock nothing.
+  for (const std::string kilobytes : {"0", "16", "32"}) {
+    const ProgramResult user =
+        RunShell("ulimit -l " + kilobytes + "; cd /; exec setpriv --reuid=65534 --regid=65534 --clear-groups '" +
+                 dir_.File("estream") + "'" + run);
+    ASSERT_EQ(user.exit_code, 0) << user.err;
+    EXPECT_EQ(Json::parse(user.out)["top"], Json::parse(root.out)["top"]);
+    const std::string how = Json::parse(user.out)["experts"];
+    EXPECT_THAT(how, ::testing::AnyOf(HasSubstr("unregistered buffers ("), HasSubstr(", threads (")));
+  }
 }
 
 }  // namespace

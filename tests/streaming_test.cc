@@ -199,6 +199,7 @@ INSTANTIATE_TEST_SUITE_P(Activations, StreamingTest, ::testing::Values("q8", "f3
 
 constexpr Schedule kStreaming[] = {Schedule::kStream, Schedule::kPerLayer, Schedule::kAfterRouting,
                                    Schedule::kOnDemand};
+constexpr Schedule kOwnShape[] = {Schedule::kNaive, Schedule::kLayer2, Schedule::kLayerAll};
 
 TEST_P(StreamingTest, EqualsResidentForEveryShapeScheduleAndStorageEngine) {
   for (const Schedule schedule : kStreaming) {
@@ -218,6 +219,16 @@ TEST_P(StreamingTest, EqualsResidentForEveryShapeScheduleAndStorageEngine) {
         }
       }
     }
+  }
+}
+
+TEST_P(StreamingTest, EqualsResidentForSchedulesWithAShapeOfTheirOwn) {
+  for (const Schedule schedule : kOwnShape) {
+    SCOPED_TRACE(ScheduleName(schedule));
+    StreamOptions options;
+    options.schedule = schedule;
+    options.shape = *ResolveShape(schedule, {0, 0, 0}, rig_->plan->experts, rig_->plan->layers.size());
+    ASSERT_NO_FATAL_FAILURE(ExpectResidentBits(file_, options, rig_->device.get()));
   }
 }
 
@@ -281,7 +292,29 @@ TEST_P(StreamingTest, AShapeTheScheduleCannotRunIsRefused) {
 
 TEST(Schedule, NamesRoundTripAndUnknownOnesListTheKnown) {
   for (const Schedule s : kStreaming) EXPECT_EQ(*ParseSchedule(ScheduleName(s)), s);
+  for (const Schedule s : kOwnShape) EXPECT_EQ(*ParseSchedule(ScheduleName(s)), s);
   EXPECT_THAT(ParseSchedule("fast").status().message(), ::testing::HasSubstr("per-layer"));
+}
+
+// The shape as text: "G B Q", or what is wrong.
+std::string Resolved(Schedule schedule, const StreamShape& asked, uint32_t experts = 64, uint32_t layers = 16) {
+  const auto shape = ResolveShape(schedule, asked, experts, layers);
+  if (!shape.ok()) return shape.status().message();
+  return fmt::format("{} {} {}", shape->group_size, shape->bank_count, shape->queue_depth);
+}
+
+TEST(Schedule, ShapesAreTheAskedTheDefaultOrTheSchedulesOwn) {
+  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 0}), "4 3 2");
+  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 0}, 2), "2 3 2");
+  EXPECT_EQ(Resolved(Schedule::kOnDemand, {8, 1, 0}), "8 1 1");
+  EXPECT_EQ(Resolved(Schedule::kStream, {65, 0, 0}), "--group 65: expected 1..64, the experts of a layer");
+  EXPECT_EQ(Resolved(Schedule::kStream, {0, 1, 0}), "--banks 1: schedule \"stream\" needs at least 2");
+  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 4}), "--queue-depth 4: expected 1..3, the number of banks");
+  EXPECT_EQ(Resolved(Schedule::kNaive, {0, 0, 0}), "1 3 1");
+  EXPECT_EQ(Resolved(Schedule::kLayer2, {64, 0, 0}), "64 2 2");
+  EXPECT_EQ(Resolved(Schedule::kLayerAll, {0, 0, 0}), "64 16 2");
+  EXPECT_EQ(Resolved(Schedule::kLayerAll, {0, 0, 0}, 64, 1), "64 1 1");
+  EXPECT_EQ(Resolved(Schedule::kNaive, {0, 0, 2}), "--queue-depth 2: schedule \"naive\" has 1 of its own");
 }
 
 }  // namespace

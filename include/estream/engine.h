@@ -17,10 +17,11 @@ namespace estream {
 // Where experts live and how they are read. A pack streams; a plain model file is resident.
 struct ExpertOptions {
   // "stream", "per-layer" (the paper's), "after-routing", "on-demand" or "resident"; empty: "stream" for a pack.
+  // "naive", "layer-2" and "layer-all" stream with a shape of their own, for comparison (pipeline/schedule.h).
   std::string schedule;
-  uint32_t group_size = 4;       // G, experts a read
-  uint32_t bank_count = 3;       // B, groups in memory at once
-  uint32_t queue_depth = 2;      // Q, reads in flight
+  uint32_t group_size = 0;       // G, experts a read; 0: 4
+  uint32_t bank_count = 0;       // B, groups in memory at once; 0: 3
+  uint32_t queue_depth = 0;      // Q, reads in flight; 0: 2
   std::string storage = "auto";  // "io_uring", "threads", or "auto": io_uring where the system allows it
   bool check_hashes = false;     // compare the stored hash of everything read from a pack
 };

@@ -112,7 +112,9 @@ Result<std::unique_ptr<StreamingExperts>> EngineImpl::StartStreaming(const Exper
   const ModelPlan& plan = model_->plan();
   StreamOptions stream;
   stream.schedule = schedule;
-  stream.shape = shape_ = {std::min(options.group_size, plan.experts), options.bank_count, options.queue_depth};
+  const StreamShape asked = {options.group_size, options.bank_count, options.queue_depth};
+  ES_ASSIGN_OR_RETURN(shape_, ResolveShape(schedule, asked, plan.experts, plan.sparse_layers.size()));
+  stream.shape = shape_;
   stream.expert_count = plan.experts;
   stream.slot_stride = plan.expert_stride;
   stream.max_routes = capacity.routes;

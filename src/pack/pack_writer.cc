@@ -142,7 +142,8 @@ Status Packer::Interrupted(Status status) {
   const bool final = status.code() != StatusCode::kCancelled && status.code() != StatusCode::kIo;
   if (pipe || final || !begun) output_->Discard();
   if (status.code() != StatusCode::kCancelled) return status;
-  if (pipe) return Status::Cancelled(fmt::format("{}: stopped; nothing is left behind", ShownPath(report_.out)));
+  if (pipe || !begun)
+    return Status::Cancelled(fmt::format("{}: stopped; nothing is left behind", ShownPath(report_.out)));
   return Status::Cancelled(fmt::format("{}: stopped after {} of {}; the same command goes on from there",
                                        ShownPath(output_->path()), SizeText(done_), SizeText(RegionBytes())));
 }

@@ -4,6 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+
+#include "base/macros.h"
+
 namespace estream {
 namespace {
 
@@ -19,6 +24,9 @@ constexpr Row kRows[] = {
     {Schedule::kPerLayer, "per-layer", 2},
     {Schedule::kAfterRouting, "after-routing", 2},
     {Schedule::kOnDemand, "on-demand", 1},
+    {Schedule::kNaive, "naive", 3},
+    {Schedule::kLayer2, "layer-2", 2},
+    {Schedule::kLayerAll, "layer-all", 1},
     {Schedule::kResident, "resident", 0},
 };
 
@@ -40,21 +48,63 @@ Result<Schedule> ParseSchedule(std::string_view name) {
   return Status::InvalidArgument(fmt::format("unknown schedule \"{}\" (known: {})", name.substr(0, 40), known));
 }
 
+bool ReadsEarly(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kResident:
+    case Schedule::kOnDemand:
+    case Schedule::kAfterRouting:
+      return false;
+    case Schedule::kPerLayer:
+    case Schedule::kStream:
+    case Schedule::kNaive:
+    case Schedule::kLayer2:
+    case Schedule::kLayerAll:
+      return true;
+  }
+  return false;
+}
+
+Result<StreamShape> ResolveShape(Schedule schedule, const StreamShape& asked, uint32_t experts, uint32_t layers) {
+  StreamShape shape;
+  if (schedule == Schedule::kNaive) {
+    shape = {1, 3, 1};
+  } else if (schedule == Schedule::kLayer2) {
+    shape = {experts, 2, 2};
+  } else if (schedule == Schedule::kLayerAll) {
+    shape = {experts, layers, std::min(2u, layers)};
+  } else {
+    if (asked.bank_count != 0) shape.bank_count = asked.bank_count;
+    shape.group_size = asked.group_size != 0 ? asked.group_size : std::min(shape.group_size, experts);
+    shape.queue_depth = asked.queue_depth != 0 ? asked.queue_depth : std::min(shape.queue_depth, shape.bank_count);
+    ES_RETURN_IF_ERROR(CheckShape(schedule, shape, experts));
+    return shape;
+  }
+  for (const auto& [flag, own, wanted] : {std::tuple("--group", shape.group_size, asked.group_size),
+                                          std::tuple("--banks", shape.bank_count, asked.bank_count),
+                                          std::tuple("--queue-depth", shape.queue_depth, asked.queue_depth)}) {
+    if (wanted == 0 || wanted == own) continue;
+    return Status::InvalidArgument(
+        fmt::format("{} {}: schedule \"{}\" has {} of its own", flag, wanted, ScheduleName(schedule), own));
+  }
+  return shape;
+}
+
 const char* ScheduleName(Schedule schedule) { return RowOf(schedule).name; }
 
 Status CheckShape(Schedule schedule, const StreamShape& shape, uint32_t experts) {
   if (schedule == Schedule::kResident) return Status::Ok();
   const Row& row = RowOf(schedule);
   if (shape.group_size < 1 || shape.group_size > experts) {
-    return Status::InvalidArgument(fmt::format("a group of {} experts, expected 1..{}", shape.group_size, experts));
+    return Status::InvalidArgument(
+        fmt::format("--group {}: expected 1..{}, the experts of a layer", shape.group_size, experts));
   }
   if (shape.bank_count < row.min_banks) {
     return Status::InvalidArgument(
-        fmt::format("{} banks, schedule \"{}\" needs at least {}", shape.bank_count, row.name, row.min_banks));
+        fmt::format("--banks {}: schedule \"{}\" needs at least {}", shape.bank_count, row.name, row.min_banks));
   }
   if (shape.queue_depth < 1 || shape.queue_depth > shape.bank_count) {
     return Status::InvalidArgument(
-        fmt::format("a queue depth of {}, expected 1..{}, the number of banks", shape.queue_depth, shape.bank_count));
+        fmt::format("--queue-depth {}: expected 1..{}, the number of banks", shape.queue_depth, shape.bank_count));
   }
   return Status::Ok();
 }

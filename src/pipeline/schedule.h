@@ -16,11 +16,18 @@ enum class Schedule : uint8_t {
   kAfterRouting,  // a layer's groups are read ahead once its routes are known
   kPerLayer,      // and before that, in pack order, while the layer's other work runs: the paper's pipeline
   kStream,        // the same across layers and requests: reading never stops while a bank is free
+  // kStream with a shape of its own, for comparison (§5.6):
+  kNaive,     // one expert a read, one read at a time
+  kLayer2,    // two banks of a whole layer
+  kLayerAll,  // a bank of a whole layer for each layer
 };
 
 // Errors: InvalidArgument, listing the known names.
 Result<Schedule> ParseSchedule(std::string_view name);
 const char* ScheduleName(Schedule schedule);
+
+// Whether reads begin before the routes of their layer are known.
+bool ReadsEarly(Schedule schedule);
 
 // How a stream of expert groups is cut and buffered.
 struct StreamShape {
@@ -28,6 +35,12 @@ struct StreamShape {
   uint32_t bank_count = 3;   // B
   uint32_t queue_depth = 2;  // Q
 };
+
+// The shape of `schedule` on `layers` layers of `experts` experts: what is asked for, with 4, 3, 2 (at most E, B) where
+// that is 0, or the schedule's own.
+//
+// Errors: InvalidArgument when what is asked for is not the schedule's own shape, or as CheckShape.
+Result<StreamShape> ResolveShape(Schedule schedule, const StreamShape& asked, uint32_t experts, uint32_t layers);
 
 // Whether `schedule` can run with `shape` on layers of `experts` experts: 1 <= G <= E, 1 <= Q <= B, and enough banks.
 // Errors: InvalidArgument naming the flag, its value and what the schedule needs.

@@ -124,8 +124,7 @@ Status StreamingExpertsImpl::MakeTape() {
 Status StreamingExpertsImpl::StartRequest() {
   WalkOptions walk;
   walk.epoch = ++epoch_;
-  const bool early = options_.schedule == Schedule::kStream || options_.schedule == Schedule::kPerLayer;
-  if (early) walk.early_order = tape_->RoutedInOrder();
+  if (ReadsEarly(options_.schedule)) walk.early_order = tape_->RoutedInOrder();
   // Layer-local loading begins with the layer (Begin moves the horizon); on-demand never reads unasked.
   if (options_.schedule == Schedule::kPerLayer || options_.schedule == Schedule::kOnDemand) walk.horizon = 0;
   return loader_->Start(tape_, std::move(walk));

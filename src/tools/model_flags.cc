@@ -14,6 +14,7 @@
 #include "format/quote.h"
 #include "tools/byte_progress.h"
 #include "tools/command_line.h"
+#include "tools/interrupt.h"
 #include "tools/terminal.h"
 
 namespace estream {
@@ -31,8 +32,9 @@ void AddModelFlags(CLI::App& app, ModelFlags* flags) {
   app.add_option("--override-pre", flags->override_pre, "Use this pre-tokenizer instead of the file's")
       ->type_name("NAME");
   app.add_option("--schedule", flags->experts.schedule,
-                 "When experts are read: stream, per-layer, after-routing, on-demand, or resident (all at start); "
-                 "default: stream, or resident for a plain file with --no-pack-cache")
+                 "When experts are read: stream, per-layer, after-routing, on-demand, or resident (all at start); for "
+                 "comparison naive, layer-2, layer-all, with --group, --banks and --queue-depth of their own; default: "
+                 "stream, or resident for a plain file with --no-pack-cache")
       ->type_name("NAME");
   AddCount(app, "--group", 1, UINT32_MAX, &flags->experts.group_size, "Experts a read; default: 4");
   AddCount(app, "--banks", 1, UINT32_MAX, &flags->experts.bank_count, "Groups in memory at once; default: 3");
@@ -71,8 +73,10 @@ Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model) 
   if (!flags.no_pack_cache) {
     PackCacheOptions cache;
     cache.threads = flags.threads;
+    const InterruptFlag interrupt;
     ByteProgress bar;
-    cache.notice = [](const std::string& what) { PrintError(what); };
+    cache.cancel = interrupt.flag();
+    cache.notice = [](const std::string& what) { PrintNotice(what); };
     cache.progress = [&bar](const char* phase, uint64_t done, uint64_t total) { bar.Update(phase, done, total); };
     ES_ASSIGN_OR_RETURN(path, CachedPack(flags.model, cache));
   }

@@ -48,6 +48,12 @@ void PrintError(std::string_view message) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+void PrintNotice(std::string_view message) {
+  const std::string line = OneLine(message) + "\n";
+  std::fflush(stdout);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 bool IsTerminal(std::FILE* file) { return isatty(fileno(file)) == 1; }
 
 bool UsesColour(std::FILE* file) {

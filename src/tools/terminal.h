@@ -19,6 +19,9 @@ Status FlushOutput();
 // "estream: <message>" on standard error: one line, below 300 bytes, nothing that a terminal would obey.
 void PrintError(std::string_view message);
 
+// "<message>" on standard error, for what is not an error: one line, nothing that a terminal would obey.
+void PrintNotice(std::string_view message);
+
 // Whether `file` is a terminal that people look at in colour: not when NO_COLOR is set or TERM is "dumb".
 bool IsTerminal(std::FILE* file);
 bool UsesColour(std::FILE* file);
