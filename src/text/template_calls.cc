@@ -15,7 +15,7 @@ namespace estream {
 namespace {
 
 constexpr size_t kMaxSeparatorBytes = 256;  // bounds the cost of a search
-constexpr size_t kMaxRaisedBytes = 160;     // leaves room for the template's name below 300
+constexpr size_t kMaxRaisedBytes = 140;     // leaves room for the template's name below 300
 
 // What a template raised, as one line that fits an error message.
 std::string Raised(const std::string& text) {

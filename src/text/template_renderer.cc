@@ -14,7 +14,8 @@
 namespace estream {
 namespace {
 
-constexpr uint64_t kStepsOfRound = 10;  // making `loop` takes about as long as ten expressions
+constexpr size_t kMaxSpelledBytes = 40;  // leaves room for the other parts of a message below 300
+constexpr uint64_t kStepsOfRound = 10;   // making `loop` takes about as long as ten expressions
 
 // `expr` as its template writes it, near enough.
 std::string Spelled(const TemplateExpr& expr) {
@@ -38,7 +39,9 @@ std::string TemplateRenderer::TooManyMembers() {
 }
 
 std::string TemplateRenderer::NameOf(const Value::Undefined& undefined) {
-  return undefined.source == nullptr ? "a value" : Quoted(Spelled(*undefined.source));
+  if (undefined.source == nullptr) return "a value";
+  const std::string spelled = Spelled(*undefined.source);
+  return Quoted(spelled.size() <= kMaxSpelledBytes ? spelled : spelled.substr(0, kMaxSpelledBytes) + "...");
 }
 
 Status TemplateRenderer::Error(const Expr& at, std::string_view what) const {
