@@ -39,7 +39,7 @@ struct Matrix {
   std::vector<std::byte> bytes;
 };
 
-std::vector<float> Activations(uint64_t tokens) {
+std::vector<float> RandomRows(uint64_t tokens) {
   std::mt19937 rng(2);
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<float> x(tokens * kCols);
@@ -53,7 +53,7 @@ struct Quantized {
       : values(QuantizedValueBytes(tokens, kCols)),
         blocks(tokens * (kCols / 32)),
         view{tokens, kCols, values.data(), blocks.data()} {
-    const std::vector<float> x = Activations(tokens);
+    const std::vector<float> x = RandomRows(tokens);
     for (uint32_t row = 0; row < tokens; ++row) QuantizeRow(x.data() + row * kCols, row, view);
   }
   std::vector<int8_t> values;
@@ -124,7 +124,7 @@ ReportTable MeasureMatMul(const Effort& effort, double fma_peak) {
   std::vector<float> panel(kTileRows * kCols), chunk(kTileRows * kChunk);
   DecodePanelF32(matrix.format, matrix.panel(0), kCols, 0, kCols, panel.data());
   for (const uint32_t tokens : kTokens) {
-    const std::vector<float> x = Activations(tokens);
+    const std::vector<float> x = RandomRows(tokens);
     std::vector<float> y(tokens * kRows);
     const double alone = MedianSeconds(effort, kThreadClock, [&] {
       for (uint64_t k = 0; k < kCols; k += kChunk) {
@@ -179,7 +179,7 @@ ReportTable MeasureMatMulQ8(const Effort& effort, double int8_peak) {
 
 ReportTable MeasureQuantization(const Effort& effort) {
   constexpr uint32_t kTokenCount = 64;
-  const std::vector<float> x = Activations(kTokenCount);
+  const std::vector<float> x = RandomRows(kTokenCount);
   const Quantized q(kTokenCount);
   const double seconds = MedianSeconds(effort, kThreadClock, [&] {
     for (uint32_t row = 0; row < kTokenCount; ++row) QuantizeRow(x.data() + row * kCols, row, q.view);

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fused expert operator on one core: its speed by the number of routes, for the expert shapes of the models that
+// EStream is made for.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/checked_math.h"
+#include "base/macros.h"
+#include "bench/kernel_speed.h"
+#include "bench/report.h"
+#include "device/device.h"
+#include "format/tile.h"
+#include "kernels/target.h"
+#include "tools/synth/model_shape.h"
+
+namespace estream {
+namespace {
+
+constexpr uint32_t kRoutes[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+constexpr uint32_t kQuickRoutes[] = {1, 8, 64, 256};
+constexpr uint32_t kMaxRoutes = 1024;
+
+// Calls take the experts of an arena of at least this size in turn, so that no expert is in a cache when its turn
+// comes, as in a pass.
+constexpr uint64_t kArenaBytes = uint64_t{128} << 20;
+
+struct Options {
+  bool json = false;
+  bool quick = false;
+};
+
+MatrixSpec PlaceMatrix(uint32_t rows, uint32_t cols, uint64_t* end) {
+  const MatrixSpec matrix{WeightFormat::kQ4_0, rows, cols, 0, AlignUp(*end, 128)};
+  *end = matrix.offset + TiledBytes(matrix.format, rows, cols);
+  return matrix;
+}
+
+ExpertSpec MakeSpec(uint32_t hidden, uint32_t ffn) {
+  ExpertSpec spec;
+  uint64_t end = 0;
+  spec.hidden = hidden;
+  spec.ffn = ffn;
+  spec.gate = PlaceMatrix(ffn, hidden, &end);
+  spec.up = PlaceMatrix(ffn, hidden, &end);
+  spec.down = PlaceMatrix(hidden, ffn, &end);
+  spec.record_bytes = AlignUp(end, 4096);
+  return spec;
+}
+
+// Experts of one shape on a device of one thread, and what calls of them bind.
+class ExpertRig {
+ public:
+  static Result<std::unique_ptr<ExpertRig>> Create(Device* device, const ExpertSpec& spec) {
+    std::unique_ptr<ExpertRig> rig(new ExpertRig(device, spec));
+    const uint64_t rows_bytes = uint64_t{kMaxRoutes} * spec.hidden * sizeof(float);
+    const auto experts = static_cast<uint32_t>(CeilDiv(kArenaBytes, spec.record_bytes));
+    ES_ASSIGN_OR_RETURN(rig->x_, device->Allocate(rows_bytes, "x"));
+    ES_ASSIGN_OR_RETURN(rig->y_, device->Allocate(rows_bytes, "y"));
+    ES_ASSIGN_OR_RETURN(rig->routes_, device->Allocate(kMaxRoutes * sizeof(Route), "routes"));
+    ES_ASSIGN_OR_RETURN(rig->placement_, device->Allocate(experts * sizeof(int32_t), "placement"));
+    ES_ASSIGN_OR_RETURN(rig->arena_, device->Allocate(experts * spec.record_bytes, "arena"));
+    ES_ASSIGN_OR_RETURN(rig->call_.graph, device->Build(spec, Capacity{kMaxRoutes, kMaxRoutes}));
+    rig->Fill(experts);
+    return rig;
+  }
+
+  ~ExpertRig() {
+    for (const DeviceBuffer* b : {&x_, &y_, &routes_, &placement_, &arena_}) {
+      if (b->id != 0) device_->Free(*b);
+    }
+  }
+
+  // `count` tokens through the next expert.
+  Status Run(uint32_t count) {
+    next_ = (next_ + 1) % call_.expert_count;
+    for (uint32_t i = 0; i < count; ++i) routes_.as<Route>()[i] = {next_, i, 1.0f};
+    call_.tokens = call_.route_count = count;
+    ES_ASSIGN_OR_RETURN(const Ticket ticket, device_->Submit(call_));
+    return device_->Wait(ticket);
+  }
+
+ private:
+  ExpertRig(Device* device, const ExpertSpec& spec) : device_(device), spec_(spec) {}
+
+  // Weight bytes below 0x38 make small positive numbers as scales, so that sums stay finite.
+  void Fill(uint32_t experts) {
+    std::mt19937 rng(1);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::generate_n(x_.as<float>(), x_.bytes / sizeof(float), [&] { return uniform(rng); });
+    std::generate_n(arena_.host, spec_.record_bytes, [&] { return static_cast<std::byte>(rng() % 0x38); });
+    for (uint32_t e = 0; e < experts; ++e) {
+      placement_.as<int32_t>()[e] = static_cast<int32_t>(e);
+      if (e > 0) std::memcpy(arena_.host + e * spec_.record_bytes, arena_.host, spec_.record_bytes);
+    }
+    call_.expert_count = call_.slot_count = experts;
+    call_.slot_stride = spec_.record_bytes;
+    call_.x = x_.ref();
+    call_.y = y_.ref();
+    call_.routes = routes_.ref();
+    call_.placement = placement_.ref();
+    call_.arena = arena_.ref();
+  }
+
+  Device* const device_;
+  const ExpertSpec spec_;
+  DeviceBuffer x_, y_, routes_, placement_, arena_;
+  ExpertInvocation call_;
+  uint32_t next_ = 0;
+};
+
+// GMAC/s and % of `peak` of every model's shape by routes.
+Result<ReportTable> MeasureExperts(const Options& options, const std::string& activations, double peak) {
+  DeviceOptions device_options;
+  device_options.threads = 1;
+  device_options.activations = activations;
+  ES_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, MakeDevice(device_options));
+  const std::span<const uint32_t> counts = options.quick ? std::span<const uint32_t>(kQuickRoutes) : kRoutes;
+  ReportTable table{
+      fmt::format("Experts in Q4_0, {} activations, GMAC/s and % of peak, 1 core", activations), "routes", {}, {}};
+  for (const uint32_t count : counts) table.rows.push_back({fmt::format("{}", count), {}});
+  for (const ModelShape& shape : AllModelShapes()) {
+    ES_ASSIGN_OR_RETURN(const auto rig, ExpertRig::Create(device.get(), MakeSpec(shape.hidden, shape.ffn)));
+    table.columns.push_back(shape.id);
+    table.columns.push_back("%");
+    for (size_t i = 0; i < counts.size(); ++i) {
+      Status status;
+      const double seconds = MedianSeconds(options.quick ? kQuick : kThorough, kThreadClock, [&] {
+        if (status.ok()) status = rig->Run(counts[i]);
+      });
+      ES_RETURN_IF_ERROR(status);
+      const double speed = 3e-9 * counts[i] * shape.hidden * shape.ffn / seconds;
+      table.rows[i].values.push_back(speed);
+      table.rows[i].values.push_back(100 * speed / peak);
+    }
+  }
+  return table;
+}
+
+Status Run(const Options& options) {
+  ThreadPool one(1);
+  Report report;
+  report.facts.emplace_back("target", KernelTargetName());
+  report.facts.emplace_back("samples", fmt::format("median of {}", (options.quick ? kQuick : kThorough).repeats));
+  report.tables.push_back(MeasurePeaks(options.quick ? kQuick : kThorough, one));
+  const std::vector<ReportTable::Row> peaks = report.tables.front().rows;
+  const double fma = peaks[0].values[0], pairs = peaks[1].values[0], quads = peaks[2].values[0];
+  ES_ASSIGN_OR_RETURN(ReportTable q8, MeasureExperts(options, "q8", std::isnan(quads) ? pairs : quads));
+  report.tables.push_back(std::move(q8));
+  ES_ASSIGN_OR_RETURN(ReportTable f32, MeasureExperts(options, "f32", fma));
+  report.tables.push_back(std::move(f32));
+  const std::string text = options.json ? FormatJson(report).dump(2) + "\n" : FormatText(report);
+  std::fputs(text.c_str(), stdout);
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace estream
+
+int main(int argc, char** argv) {
+  estream::Options options;
+  CLI::App app("How fast experts are computed, and what share of the core's peak that is");
+  app.add_flag("--json", options.json, "Print JSON instead of tables");
+  app.add_flag("--quick", options.quick, "Fewer routes, fewer and shorter samples");
+  CLI11_PARSE(app, argc, argv);
+  const estream::Status status = estream::Run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "expert_bench: %s\n", status.message().c_str());
+  return 1;
+}
