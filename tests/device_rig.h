@@ -20,12 +20,13 @@ namespace estream {
 class DeviceRig {
  public:
   explicit DeviceRig(const std::string& name, uint32_t threads = 1, const std::string& activations = "f32",
-                     MemoryLedger* ledger = nullptr) {
+                     MemoryLedger* ledger = nullptr, TraceRecorder* trace = nullptr) {
     DeviceOptions options;
     options.name = name;
     options.threads = threads;
     options.activations = activations;
     options.ledger = ledger;
+    options.trace = trace;
     auto made = MakeDevice(options);
     EXPECT_TRUE(made.ok()) << made.status().message();
     device_ = std::move(made).value();

@@ -21,6 +21,8 @@ const char* TrackName(TraceTrack track) {
       return "read";
     case TraceTrack::kPublish:
       return "publish";
+    case TraceTrack::kDevice:
+      return "device";
   }
   return "";
 }
@@ -85,7 +87,8 @@ std::string TraceRecorder::ToJson() const {
                    static_cast<double>(s.begin_ns - zero) / 1e3, static_cast<double>(s.end_ns - s.begin_ns) / 1e3,
                    s.layer, s.group, s.bytes);
   }
-  for (const TraceTrack t : {TraceTrack::kCompute, TraceTrack::kWait, TraceTrack::kRead, TraceTrack::kPublish}) {
+  for (const TraceTrack t :
+       {TraceTrack::kCompute, TraceTrack::kWait, TraceTrack::kRead, TraceTrack::kPublish, TraceTrack::kDevice}) {
     fmt::format_to(out,
                    "{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":\"{}\"}}}},\n",
                    static_cast<uint32_t>(t) * 100, TrackName(t));

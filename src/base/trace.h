@@ -12,8 +12,8 @@ namespace estream {
 // Nanoseconds of the steady clock; all spans use it.
 uint64_t NowNs();
 
-// Rows of the picture.
-enum class TraceTrack : uint8_t { kCompute, kWait, kRead, kPublish };
+// Rows of the picture. kDevice shows parts of what kCompute shows as a whole.
+enum class TraceTrack : uint8_t { kCompute, kWait, kRead, kPublish, kDevice };
 
 // Collects spans; a null recorder pointer means tracing is off.
 //
@@ -45,6 +45,24 @@ class TraceRecorder {
   mutable std::mutex mutex_;
   std::vector<Span> spans_;  // guarded by mutex_
   uint64_t dropped_ = 0;     // guarded by mutex_
+};
+
+// Adds the stretch from its construction to its destruction; nothing without a recorder.
+class TraceSpan {
+ public:
+  TraceSpan(TraceRecorder* trace, TraceTrack track, const char* name)
+      : trace_(trace), track_(track), name_(name), begin_ns_(trace != nullptr ? NowNs() : 0) {}
+  ~TraceSpan() {
+    if (trace_ != nullptr) trace_->Add({track_, name_, 0, 0, 0, begin_ns_, NowNs()});
+  }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+
+ private:
+  TraceRecorder* const trace_;
+  const TraceTrack track_;
+  const char* const name_;
+  const uint64_t begin_ns_;
 };
 
 // The length of the union of intervals [begin, end), in nanoseconds: T_io and T_exec are such lengths.       (Fig. 6)

@@ -30,6 +30,21 @@ TEST(TraceRecorder, WritesEventsInOrderWithOverlappingReadsApart) {
   EXPECT_EQ(events[1].at("args").at("bytes"), 4096);
 }
 
+TEST(TraceSpan, RecordsItsLifeAndNothingWithoutARecorder) {
+  TraceRecorder trace;
+  const uint64_t before = NowNs();
+  {
+    const TraceSpan span(&trace, TraceTrack::kDevice, "product");
+    const TraceSpan none(nullptr, TraceTrack::kDevice, "product");
+  }
+  ASSERT_EQ(trace.spans().size(), 1u);
+  const TraceRecorder::Span span = trace.spans()[0];
+  EXPECT_STREQ(span.name, "product");
+  EXPECT_LE(before, span.begin_ns);
+  EXPECT_LE(span.begin_ns, span.end_ns);
+  EXPECT_LE(span.end_ns, NowNs());
+}
+
 TEST(TraceRecorder, IsBoundedAndSaysWhatItDropped) {
   TraceRecorder trace(2);
   for (int i = 0; i < 5; ++i) trace.Add({});

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/ledger.h"
+#include "base/trace.h"
 #include "estream/status.h"
 #include "graph/block_graph.h"
 #include "graph/expert_graph.h"
@@ -82,6 +83,7 @@ struct DeviceOptions {
   uint32_t threads = 0;      // 0: all usable processors
   MemoryLedger* ledger = nullptr;
   std::string activations;  // "q8" or "f32"; empty: q8 on the CPU, f32 on the reference device, which has no other
+  TraceRecorder* trace = nullptr;  // for spans of the parts of a call, where the device has them; null: none
 };
 
 // Errors: InvalidArgument for an unknown name of a device or of activations, listing the known ones, or for activations

@@ -52,11 +52,11 @@ class EngineImpl : public Engine {
   // Order matters: what is declared later uses what is declared earlier.
   const std::shared_ptr<const ModelFile> model_;
   MemoryLedger ledger_;
+  TraceRecorder trace_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<RecordSource> source_;
   GraphSet graphs_;
   BlockWeights blocks_;
-  TraceRecorder trace_;
   ComputeClock clock_;
   Schedule schedule_ = Schedule::kResident;
   StreamShape shape_;
@@ -73,8 +73,9 @@ Status EngineImpl::Init(const EngineOptions& options) {
     return Status::InvalidArgument(fmt::format("{}: {} tokens asked for, the model's context is {}",
                                                model_->info().path, max_tokens_, plan.context));
   }
-  ES_ASSIGN_OR_RETURN(device_, MakeDevice({options.device, options.threads, &ledger_, options.activations}));
   if (options.trace) clock_.trace = &trace_;
+  ES_ASSIGN_OR_RETURN(device_,
+                      MakeDevice({options.device, options.threads, &ledger_, options.activations, clock_.trace}));
   source_ = model_->MakeRecords(options.experts.check_hashes);
   const Capacity capacity{max_tokens_, std::min(max_tokens_, 512u) * plan.top_k};
   ES_ASSIGN_OR_RETURN(graphs_, GraphSet::Build(plan, capacity, device_.get()));

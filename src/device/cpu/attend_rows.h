@@ -36,6 +36,7 @@ struct AttendPlan {
 template <class Body>
 void ForEachKeyBlock(const CpuContext& context, const KeyValue& kv, uint32_t first_position, uint32_t count,
                      const Body& body) {
+  const TraceSpan part = context.Part("attention");
   context.pool->Run(CeilDiv(count, kKeyBlock) * kv.kv_heads, [&](uint32_t, uint64_t item) {
     const auto head = static_cast<uint32_t>(item % kv.kv_heads);
     const auto r = static_cast<uint32_t>(item / kv.kv_heads) * kKeyBlock;
@@ -50,6 +51,7 @@ void ForEachKeyBlock(const CpuContext& context, const KeyValue& kv, uint32_t fir
 template <class Position>
 void AttendRowBlock(const CpuContext& context, const AttendPlan& plan, const KeyValue& kv, float scale, uint32_t rows,
                     const Position& position, const float* q, size_t q_stride, float* out, size_t out_stride) {
+  const TraceSpan part = context.Part("attention");
   context.pool->Run(CeilDiv(rows, kQueryRows) * kv.kv_heads, [&](uint32_t thread, uint64_t item) {
     const uint64_t head = item % kv.kv_heads * plan.group;  // the first of the group
     const auto first = static_cast<uint32_t>(item / kv.kv_heads) * kQueryRows;

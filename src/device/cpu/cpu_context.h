@@ -8,12 +8,17 @@
 
 #include "base/checked_math.h"
 #include "base/thread_pool.h"
+#include "base/trace.h"
 
 namespace estream {
 
 struct CpuContext {
   ThreadPool* pool = nullptr;
   std::byte* scratch = nullptr;  // as laid out by the operator's ScratchPlan
+  TraceRecorder* trace = nullptr;
+
+  // Traces a part of a block until it is destroyed. Parts do not overlap.
+  TraceSpan Part(const char* name) const { return TraceSpan(trace, TraceTrack::kDevice, name); }
 };
 
 // Replaces `for (row = 0; row < rows; ++row) body(thread, row);`, eight rows an item, since one row is too little work

@@ -55,7 +55,11 @@ BlockOp MakeOp(const LatentAttentionSpec& s, const Capacity& c, Activations a, S
 class CpuDevice : public Device {
  public:
   CpuDevice(const DeviceOptions& options, Activations activations, uint32_t threads)
-      : ledger_(options.ledger), activations_(activations), buffers_(options.ledger), pool_(threads) {
+      : ledger_(options.ledger),
+        trace_(options.trace),
+        activations_(activations),
+        buffers_(options.ledger),
+        pool_(threads) {
     traits_.name = "cpu";
     traits_.activations = activations == Activations::kQ8 ? "q8" : "f32";
     traits_.description = fmt::format("CPU, {}, {} thread{}", KernelTargetName(), threads, threads == 1 ? "" : "s");
@@ -135,7 +139,7 @@ class CpuDevice : public Device {
     bool operator==(const HeldInput&) const = default;
   };
 
-  CpuContext context() { return {&pool_, scratch_.data()}; }
+  CpuContext context() { return {&pool_, scratch_.data(), trace_}; }
 
   // The arena grows to the largest graph. Nothing in it outlives a build, so it is replaced, not moved.
   Result<uint32_t> AddGraph(Graph graph, const ScratchPlan& plan) {
@@ -152,6 +156,7 @@ class CpuDevice : public Device {
   }
 
   MemoryLedger* const ledger_;
+  TraceRecorder* const trace_;
   const Activations activations_;
   DeviceTraits traits_;
   BufferTable buffers_;

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "kernels/each_target.h"
@@ -226,6 +228,23 @@ TEST(CpuDevice, TicketsCountCallsAndUnknownOnesAreRefused) {
   Random random(20);
   ASSERT_TRUE(RunBlock(cpu, MakeRouterCase({8, 64, 8, 2}, random)).status.ok());
   EXPECT_TRUE(cpu.device().Wait(1).ok());
+}
+
+TEST(CpuDevice, TracedPartsOfABlockDoNotOverlap) {
+  TraceRecorder trace;
+  DeviceRig rig("cpu", 2, "q8", nullptr, &trace);
+  Random random(13);
+  ASSERT_TRUE(RunBlock(rig, MakeAttentionCase(kAttention, random)).status.ok());
+  const std::vector<TraceRecorder::Span> spans = trace.spans();
+  uint64_t end_ns = 0;
+  std::set<std::string> names;
+  for (const TraceRecorder::Span& span : spans) {
+    EXPECT_EQ(span.track, TraceTrack::kDevice);
+    EXPECT_GE(span.begin_ns, end_ns);
+    end_ns = span.end_ns;
+    names.insert(span.name);
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"attention", "product"}));
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, fl
 
 void Multiply(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const ProductRows& x,
               float* y, size_t y_stride) {
+  const TraceSpan part = context.Part("product");
   ForEachColumns(context, scratch, w, 0, w.panels(), x, [&](const ProductColumns& c) {
     for (uint32_t r = 0; r < x.rows; ++r) std::copy_n(c.row(r), c.count, y + r * y_stride + c.first);
   });

@@ -103,6 +103,7 @@ void Multiply(const CpuContext& context, const PanelScratch& scratch, const Tile
 template <class In, class Out>
 void AddProduct(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, const ProductRows& x,
                 const In& residual, const Out& out) {
+  const TraceSpan part = context.Part("product");
   ForEachColumns(context, scratch, w, 0, w.panels(), x, [&](const ProductColumns& c) {
     for (uint32_t r = 0; r < x.rows; ++r) Add(residual(r) + c.first, c.row(r), c.count, out(r) + c.first);
   });
