@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -55,7 +55,7 @@ TEST(RecordEncoder, AnyRangeIsPartOfTheWhole) {
         const uint64_t bytes = random.Below(static_cast<uint32_t>(record.bytes - first + 1));
         std::vector<std::byte> part(bytes, std::byte{0xEE});
         ASSERT_TRUE(encoder.Encode(record, first, part).ok());
-        ASSERT_EQ(std::memcmp(part.data(), whole.data() + first, bytes), 0) << first << " + " << bytes;
+        ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first)) << first << " + " << bytes;
       }
     }
   }
@@ -73,7 +73,7 @@ TEST(RecordEncoder, TheEmbeddingIsTheSourcesRowsThenZeros) {
        {uint64_t{1}, uint64_t{271}, uint64_t{272}, uint64_t{5000}, tensor.bytes - 1, tensor.bytes}) {
     std::vector<std::byte> part(std::min<uint64_t>(600, expected.size() - first), std::byte{0xEE});
     ASSERT_TRUE(encoder.EncodeEmbedding(first, part).ok());
-    EXPECT_EQ(std::memcmp(part.data(), expected.data() + first, part.size()), 0) << first;
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + first)) << first;
   }
 }
 

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/macros.h"
 #include "residency/loader.h"
 #include "residency/testing/pattern.h"
 
@@ -58,10 +60,11 @@ struct LoaderWorld {
   WalkOptions stream(uint64_t epoch) const { return {.epoch = epoch, .early_order = tape->RoutedInOrder()}; }
 
   const TapeRecord& record(const RecordId& id) const {
-    for (const TapeRecord& r : tape->records) {
-      if (r.arena == id.arena && r.layer == id.layer && r.group == id.group) return r;
-    }
-    ES_CHECK(false);
+    const auto found = std::find_if(tape->records.begin(), tape->records.end(), [&id](const TapeRecord& r) {
+      return r.arena == id.arena && r.layer == id.layer && r.group == id.group;
+    });
+    ES_CHECK(found != tape->records.end());
+    return *found;
   }
   // Whether the lease holds exactly its record.
   bool Holds(const BankLease& lease, const RecordId& id) const {
