@@ -55,7 +55,6 @@ async function compare(llama, ids) {
   };
 }
 
-const load = () => loadavg()[0].toFixed(1);
 const { vocabulary } = JSON.parse(execFileSync(estream, ["inspect", "--json", model])).plan;
 const counts = lengths.length > 0 ? lengths.map(Number) : [256, 1024];
 const tokens = Math.max(...counts);
@@ -63,8 +62,8 @@ const llama = await openLlama({ model, threads, batch, tokens, verbose: process.
 const { device, activations } = runEStream(promptIds(1, vocabulary));
 console.log(`EStream: ${device}, ${activations} activations, resident`);
 console.log(`${llama.description}; batches of ${Math.min(batch, tokens)}`);
-console.log(`${threads} threads each; medians of ${repeats}, in turns; load average at first ${load()}`);
-console.log("tokens  EStream ms  llama.cpp ms  ratio  of pairs        of the least  most likely next id");
+console.log(`${threads} threads each; medians of ${repeats}, in turns`);
+console.log("tokens  EStream ms  llama.cpp ms  ratio  of pairs        of the least  load  most likely next id");
 for (const count of counts) {
   const r = await compare(llama, promptIds(count, vocabulary));
   console.log(
@@ -75,9 +74,9 @@ for (const count of counts) {
       r.ratio.toFixed(2).padStart(5),
       r.ratios.map((x) => x.toFixed(2)).join(" to ").padEnd(14),
       r.ratioOfLeast.toFixed(2).padStart(12),
+      loadavg()[0].toFixed(1).padStart(4),
       r.top,
     ].join("  "),
   );
 }
-console.log(`load average at last ${load()}`);
 await llama.close();

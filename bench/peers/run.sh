@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Times EStream and llama.cpp in turns on the same model file, token ids and number of threads: medians of the time to
-# the first logits, their ratio (above 1: EStream is faster), and the most likely next token of each.
+# the first logits, their ratio (above 1: EStream is faster), the machine's load average and the most likely next token.
+# Threads of llama.cpp wait for each other by spinning, so anything else that runs slows it more than EStream: rows whose
+# load is above the number of threads say little.
 #
 #   bench/peers/run.sh MODEL.gguf [LENGTHS...]        needs Node.js 20 and npm, which fetches llama.cpp's program once
 #
