@@ -86,7 +86,7 @@ class Walk {
 };
 
 using Records = std::vector<uint32_t>;
-const std::vector<uint32_t> kAll(kGroups* kSlots, 1);
+const std::vector<uint32_t> kAllRouted(kGroups* kSlots, 1);
 
 TEST(TapeWalk, EarlyLoadingReadsInPackOrderUntilBanksAreFull) {
   Walk walk(3);
@@ -141,7 +141,7 @@ TEST(TapeWalk, MispredictedRecordTakesTheReadyBankFarthestAhead) {
   EXPECT_EQ(walk.ReadAll(), (Records{3, 2, 1}));
   const uint32_t farthest = walk.reads()[0].bank;
   walk.CompleteAll();
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   EXPECT_EQ(walk.ReadAll(), (Records{0}));
   EXPECT_EQ(walk.reads()[0].bank, farthest);
   EXPECT_EQ(walk->counts().displaced, 1u);
@@ -155,7 +155,7 @@ TEST(TapeWalk, FillingBanksAreNotTakenBeforeTheirReadEnds) {
   Walk walk(1);
   walk.Start({.early_order = {3}});
   EXPECT_EQ(walk.ReadAll(), (Records{3}));
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   EXPECT_EQ(walk.ReadAll(), Records{});
   walk.CompleteAll();
   EXPECT_EQ(walk.ReadAll(), (Records{0}));
@@ -166,7 +166,7 @@ TEST(TapeWalk, LeasedBanksAreNotTaken) {
   walk.Start({.early_order = {3}});
   walk.ReadAll();
   walk.CompleteAll();
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   const auto bank = walk->TryAcquire(3);
   ASSERT_TRUE(bank.ok() && bank->has_value());
   EXPECT_EQ(walk.ReadAll(), Records{});
@@ -179,7 +179,7 @@ TEST(TapeWalk, NeededRecordDoesNotTakeAnEarlierOne) {
   walk.Start(walk.InOrder());
   walk.ReadAll();
   walk.CompleteAll();
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   EXPECT_EQ(walk.ReadAll(), Records{});
 }
 
@@ -188,7 +188,7 @@ TEST(TapeWalk, DemandedRecordTakesEvenAnEarlierOne) {
   walk.Start(walk.InOrder());
   walk.ReadAll();
   walk.CompleteAll();
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   walk->Demand(2);
   EXPECT_EQ(walk.ReadAll(), (Records{2}));
   walk.CompleteAll();
@@ -217,8 +217,8 @@ TEST(TapeWalk, HorizonHoldsBackAllButDemandedRecords) {
   walk->SetHorizon(4);
   EXPECT_EQ(walk.ReadAll(), (Records{2, 3}));
   walk.CompleteAll();
-  walk.Decide(0, kAll);
-  walk.Decide(1, kAll);
+  walk.Decide(0, kAllRouted);
+  walk.Decide(1, kAllRouted);
   EXPECT_EQ(walk.ReadAll(), Records{});
   walk->Demand(5);
   EXPECT_EQ(walk.ReadAll(), (Records{5}));
@@ -241,7 +241,7 @@ TEST(TapeWalk, ReadErrorSurfacesOnceAndTheRecordCanBeAskedForAgain) {
   walk.Start(walk.InOrder());
   walk.ReadAll();
   walk.CompleteAll(Status::Io("bad sector"));
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   EXPECT_EQ(walk->TryAcquire(0).status().message(), "bad sector");
   EXPECT_EQ(walk.ReadAll(), (Records{0}));
   walk.CompleteAll();
@@ -290,7 +290,7 @@ TEST(TapeWalk, SparseBankOfTheRequestBeforeIsToppedUp) {
   walk->Stop();
   walk.Start(walk.InOrder());
   EXPECT_EQ(walk.ReadAll(), Records{});
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   EXPECT_FALSE(walk.Use(0));
   EXPECT_EQ(walk.ReadAll(), (Records{0}));
   EXPECT_EQ(walk.reads()[0].bank_offset, kPageBytes);
@@ -309,7 +309,7 @@ TEST(TapeWalk, NextRequestFindsItsFirstBanksFilled) {
   EXPECT_FALSE(walk->Next());
   walk.Start(walk.InOrder());
   EXPECT_EQ(walk.ReadAll(), Records{});
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   EXPECT_TRUE(walk.Use(0));
   EXPECT_FALSE(walk.Use(1));
   walk->Complete(0, walk.reads()[1].bank, Status::Ok());
@@ -356,7 +356,7 @@ TEST(TapeWalk, RequestDoesNotStartWhileTheOneBeforeHoldsALease) {
   walk.Start(walk.InOrder());
   walk.ReadAll();
   walk.CompleteAll();
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   const auto bank = walk->TryAcquire(0);
   ASSERT_TRUE(bank.ok() && bank->has_value());
   EXPECT_EQ(walk->Start(walk.tape(), {.epoch = 100}).code(), StatusCode::kInvalidArgument);
@@ -369,7 +369,7 @@ TEST(TapeWalk, LeasesAreCounted) {
   walk.Start(walk.InOrder());
   walk.ReadAll();
   walk.CompleteAll();
-  walk.Decide(0, kAll);
+  walk.Decide(0, kAllRouted);
   const auto bank = walk->TryAcquire(0);
   walk->AddLease(0, **bank);
   walk->Drop(0, **bank);
@@ -396,11 +396,11 @@ TEST(TapeWalk, OnlyNeededUnusedRecordsCanBeLeased) {
 TEST(TapeWalk, DecideNamesWhatIsWrong) {
   Walk walk(2);
   walk.Start({});
-  EXPECT_NE(walk->Decide(kLayers, kAll).message().find("no routed experts"), std::string::npos);
+  EXPECT_NE(walk->Decide(kLayers, kAllRouted).message().find("no routed experts"), std::string::npos);
   EXPECT_NE(walk->Decide(0, std::vector<uint32_t>(7, 1)).message().find("8 experts, found routes for 7"),
             std::string::npos);
-  ASSERT_TRUE(walk->Decide(0, kAll).ok());
-  EXPECT_NE(walk->Decide(0, kAll).message().find("decided already"), std::string::npos);
+  ASSERT_TRUE(walk->Decide(0, kAllRouted).ok());
+  EXPECT_NE(walk->Decide(0, kAllRouted).message().find("decided already"), std::string::npos);
 }
 
 TEST(TapeWalk, TapesAndOptionsThatBreakTheRulesAreRefused) {
