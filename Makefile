@@ -13,7 +13,7 @@ export JOBS LONG
 help:
 	@echo 'make demo     build EStream, then label sample messages with the model that comes with it'
 	@echo 'make build    the program: build/release/estream'
-	@echo 'make test     all tests under sanitizers, those of numbers and the program optimised too; LONG=1 also fuzzes each target for 30 s'
+	@echo 'make test     all tests under sanitizers, those of numbers optimised too; LONG=1 also fuzzes each target for 30 s'
 	@echo 'make bench    all benchmarks'
 	@echo 'make format   clang-format over all sources'
 	@echo 'make lint     clang-format and clang-tidy; neither may complain'

@@ -21,9 +21,8 @@ function(es_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
-  if(ES_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # compiled far more often than run; what is tested keeps its flags
-  endif()
+  # Tests are compiled far more often than run; what they test keeps its flags.
+  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${ES_SANITIZE}>,-O0,$<$<CONFIG:Release>:-O1>>)
   target_compile_definitions(${name} PRIVATE ES_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ES_BINARY_DIR="${PROJECT_BINARY_DIR}")
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
 endfunction()
