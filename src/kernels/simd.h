@@ -12,8 +12,8 @@
 
 // AVX2 (with FMA), AVX-512, AVX-512 with VNNI (only where a file defines HWY_WANT_AVX3_DL), NEON, and one portable
 // fall-back. SSE, SVE and the rest would cost build time for machines that the first five already serve.
-// Sanitizer builds leave AVX-512 out: instrumented, every further target costs a minute, and finds nothing that AVX2 and
-// the fall-back, which run the same source, do not.
+// Sanitizer builds leave AVX-512 out: instrumented, every further target costs a minute, and finds nothing that AVX2
+// and the fall-back, which run the same source, do not.
 #ifdef ES_SANITIZED
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_NEON | HWY_EMU128 | HWY_SCALAR))
 #else
