@@ -71,7 +71,7 @@ void DequantizeQ6K(const std::byte* src, float* dst, uint64_t blocks) {
       const uint8_t* high = bytes + 128 + half * 32;
       const int low_shift = (r / 2) * 4;
       for (int i = 0; i < 32; ++i) {
-        const float scale = d * scales[run * 2 + i / 16];
+        const float scale = d * scales[run * 2 + (i < 16 ? 0 : 1)];
         const int value = ((low[i] >> low_shift) & 15) | (((high[i] >> (2 * r)) & 3) << 4);
         dst[run * 32 + i] = scale * static_cast<float>(value - 32);
       }

@@ -102,6 +102,7 @@ TileRow ReadRow(WeightFormat format, const TileView& t, uint32_t row) {
     r.scale = HalfOf(t.super, row) * ByteOf(t.scale, row);
     r.min = -(HalfOf(t.super_min, row) * ByteOf(t.min, row));
   } else {
+    ES_DCHECK(t.scale != nullptr);  // a float format has none, and no quantised rows
     r.scale = HalfOf(t.scale, row);
     if (r.has_min) r.min = HalfOf(t.min, row);
   }
@@ -187,7 +188,7 @@ void DecodePanel(WeightFormat format, const std::byte* panel, uint64_t cols, uin
       }
       const TileRow r = ReadRow(format, tile, row);
       for (uint32_t e = 0; e < kTileElements; ++e) {
-        const float product = r.scale * static_cast<float>(r.factor[e / 16]) * static_cast<float>(r.q[e]);
+        const float product = r.scale * static_cast<float>(r.factor[e < 16 ? 0 : 1]) * static_cast<float>(r.q[e]);
         to[kTileRows * e] = r.has_min ? product + r.min : product;
       }
     }

@@ -75,8 +75,8 @@ class CpuDevice : public Device {
   Result<uint32_t> Build(const ExpertSpec& spec, const Capacity& capacity) override {
     ES_RETURN_IF_ERROR(CheckSpec(spec, capacity));
     ScratchPlan plan(pool_.threads());
-    ExpertOp op(spec, capacity, activations_, &plan);
-    return AddGraph(ExpertGraph{spec, capacity, std::move(op)}, plan);
+    const ExpertOp op(spec, capacity, activations_, &plan);
+    return AddGraph(ExpertGraph{spec, capacity, op}, plan);
   }
 
   Result<uint32_t> Build(const BlockSpec& spec, const Capacity& capacity) override {
