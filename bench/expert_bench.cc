@@ -158,8 +158,7 @@ Status Run(const Options& options) {
   report.tables.push_back(std::move(q8));
   ES_ASSIGN_OR_RETURN(ReportTable f32, MeasureExperts(options, "f32", fma));
   report.tables.push_back(std::move(f32));
-  const std::string text = options.json ? FormatJson(report).dump(2) + "\n" : FormatText(report);
-  std::fputs(text.c_str(), stdout);
+  PrintReport(report, options.json);
   return Status::Ok();
 }
 

@@ -62,8 +62,7 @@ Status Run(const Options& options) {
   ES_ASSIGN_OR_RETURN(ReportTable memory, MeasureMemory(effort, pool));
   report.tables.push_back(std::move(memory));
   ES_RETURN_IF_ERROR(AddStorage(options, effort, &report));
-  const std::string text = options.json ? FormatJson(report).dump(2) + "\n" : FormatText(report);
-  std::fputs(text.c_str(), stdout);
+  PrintReport(report, options.json);
   return Status::Ok();
 }
 

@@ -140,8 +140,7 @@ Status Run(const Options& options) {
     ES_ASSIGN_OR_RETURN(ReportTable table, MeasurePacking(options, &report));
     report.tables.push_back(std::move(table));
   }
-  const std::string text = options.json ? FormatJson(report).dump(2) + "\n" : FormatText(report);
-  std::fputs(text.c_str(), stdout);
+  PrintReport(report, options.json);
   return Status::Ok();
 }
 

@@ -132,8 +132,7 @@ Status Run(const Options& options) {
       ES_RETURN_IF_ERROR(Measure(options, model, schedule, activations, &report));
     }
   }
-  const std::string text = options.json ? FormatJson(report).dump(2) + "\n" : FormatText(report);
-  std::fputs(text.c_str(), stdout);
+  PrintReport(report, options.json);
   return Status::Ok();
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace estream {
 namespace {
@@ -60,6 +61,11 @@ nlohmann::json FormatJson(const Report& report) {
         {{"title", table.title}, {"label", table.label}, {"columns", table.columns}, {"rows", rows}});
   }
   return json;
+}
+
+void PrintReport(const Report& report, bool as_json) {
+  const std::string text = as_json ? FormatJson(report).dump(2) + "\n" : FormatText(report);
+  std::fputs(text.c_str(), stdout);
 }
 
 }  // namespace estream

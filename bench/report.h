@@ -31,4 +31,7 @@ std::string FormatText(const Report& report);
 // {"facts": {name: value}, "tables": [{"title", "label", "columns", "rows": [{"label", "values"}]}]}; NaN is null.
 nlohmann::json FormatJson(const Report& report);
 
+// Either of them on standard output.
+void PrintReport(const Report& report, bool as_json);
+
 }  // namespace estream

@@ -55,10 +55,8 @@ class Model {
   // The text that a chat template makes of `messages`, and its tokens. Control tokens come from the template only,
   // never from what messages spell. The beginning token is there once if the template or the vocabulary asks for it.
   //
-  // Errors: InvalidArgument without messages, and in the template's own words when it refuses them; NotFound when
-  // neither
-  //         the model nor `options` have a template; Corrupt or Unsupported, with the line, for one that cannot be
-  //         used.
+  // Errors: InvalidArgument without messages, and in the template's own words when it refuses them; NotFound without a
+  // template in the model or `options`; Corrupt or Unsupported, with the line, for one that cannot be used.
   virtual Result<ChatPrompt> EncodeChat(std::span<const ChatMessage> messages,
                                         const ChatOptions& options = {}) const = 0;
   // The bytes of `tokens`; not necessarily valid UTF-8. Ids outside the vocabulary give nothing.

@@ -16,18 +16,19 @@ struct Row {
   Schedule schedule;
   const char* name;
   uint32_t min_banks;
+  bool reads_early;
 };
 
 // One bank suffices to make progress; reading ahead of the executor takes a second.
 constexpr Row kRows[] = {
-    {Schedule::kStream, "stream", 2},
-    {Schedule::kPerLayer, "per-layer", 2},
-    {Schedule::kAfterRouting, "after-routing", 2},
-    {Schedule::kOnDemand, "on-demand", 1},
-    {Schedule::kNaive, "naive", 3},
-    {Schedule::kLayer2, "layer-2", 2},
-    {Schedule::kLayerAll, "layer-all", 1},
-    {Schedule::kResident, "resident", 0},
+    {Schedule::kStream, "stream", 2, true},
+    {Schedule::kPerLayer, "per-layer", 2, true},
+    {Schedule::kAfterRouting, "after-routing", 2, false},
+    {Schedule::kOnDemand, "on-demand", 1, false},
+    {Schedule::kNaive, "naive", 3, true},
+    {Schedule::kLayer2, "layer-2", 2, true},
+    {Schedule::kLayerAll, "layer-all", 1, true},
+    {Schedule::kResident, "resident", 0, false},
 };
 
 const Row& RowOf(Schedule schedule) {
@@ -48,21 +49,7 @@ Result<Schedule> ParseSchedule(std::string_view name) {
   return Status::InvalidArgument(fmt::format("unknown schedule \"{}\" (known: {})", name.substr(0, 40), known));
 }
 
-bool ReadsEarly(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::kResident:
-    case Schedule::kOnDemand:
-    case Schedule::kAfterRouting:
-      return false;
-    case Schedule::kPerLayer:
-    case Schedule::kStream:
-    case Schedule::kNaive:
-    case Schedule::kLayer2:
-    case Schedule::kLayerAll:
-      return true;
-  }
-  return false;
-}
+bool ReadsEarly(Schedule schedule) { return RowOf(schedule).reads_early; }
 
 Result<StreamShape> ResolveShape(Schedule schedule, const StreamShape& asked, uint32_t experts, uint32_t layers) {
   StreamShape shape;
