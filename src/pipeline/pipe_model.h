@@ -51,14 +51,15 @@ struct ModelOutcome {
 uint64_t LayerTime(const ModelLayer& layer, uint32_t queue_depth, uint32_t bank_count);
 
 // The request under `schedule` with shape.bank_count banks and shape.queue_depth reads in flight, beginning with empty
-// banks. What differs from eq. 5: reading goes on across layers (stream), completions may be out of order, a read that
+// banks, or with the first `filled` groups of the tape in theirs, as after a request of a stream that was kept warm.
+// What differs from eq. 5: reading goes on across layers (stream), completions may be out of order, a read that
 // starts after its layer's routes are known skips groups without routes, and a group read in vain frees its bank when
 // it is there and known to be in vain. At one instant completed reads come first, then the executor.
 //
 // Equals what Loader and StreamingExperts do, to the nanosecond, when reads and calls take exactly these times.
 //
-// Cost: O(groups · log Q); allocates nothing per group.
-// Pre:  a schedule that streams, and a shape it can run (CheckShape).
-ModelOutcome Simulate(const ModelRequest& request, Schedule schedule, const StreamShape& shape);
+// Cost: O(groups · log B); allocates nothing per group.
+// Pre:  a schedule that streams, and a shape it can run (CheckShape); filled <= bank_count, 0 unless reads begin early.
+ModelOutcome Simulate(const ModelRequest& request, Schedule schedule, const StreamShape& shape, uint32_t filled = 0);
 
 }  // namespace estream
