@@ -38,7 +38,8 @@ class ExpertStream {
   // Errors:  Io or Corrupt when an expert could not be read, Device when it could not run.
   virtual Status Run(const ExpertWork& work) = 0;
 
-  // The request is over, well or not; nothing of it is in flight on return.
+  // The request is over, well or not. Nothing of it runs on return, and nothing is read for it but what was found to be
+  // unneeded meanwhile.
   virtual void EndRequest() = 0;
 };
 

@@ -57,7 +57,7 @@ class StreamingExpertsImpl : public StreamingExperts {
 
   // The request under way.
   uint64_t epoch_ = 0;
-  uint32_t next_layer_ = 0;             // the last one run, plus 1
+  uint32_t next_layer_ = 0;             // the last one that ran well, plus 1
   std::vector<uint32_t> route_counts_;  // [E]
   // The invocation that was submitted last and the bank it reads; its lease is dropped when it is complete.
   BankLease running_;
@@ -67,7 +67,7 @@ class StreamingExpertsImpl : public StreamingExperts {
 };
 
 StreamingExpertsImpl::~StreamingExpertsImpl() {
-  EndRequest();
+  (void)Settle();  // nobody is left to be told of an error
   loader_.reset();
   if (engine_ != nullptr) engine_->Close();
   if (arena_.id != 0) device_->Free(arena_);
@@ -96,12 +96,12 @@ Status StreamingExpertsImpl::Init(std::shared_ptr<RecordFile> file) {
   engine.register_all = options_.register_buffers;
   std::vector<std::span<std::byte>> banks;
   for (uint32_t b = 0; b < shape.bank_count; ++b) banks.push_back(arena.memory.bank_memory(b));
-  ES_ASSIGN_OR_RETURN(engine_, MakeReadEngine({std::move(file)}, std::move(banks), engine));
+  ES_ASSIGN_OR_RETURN(engine_, options_.make_engine({std::move(file)}, std::move(banks), engine));
 
   LoaderOptions loader;
   loader.arenas = {arena};
   loader.depth = shape.queue_depth;
-  loader.now_ns = NowNs;
+  loader.now_ns = options_.now_ns;
   if (options_.clock->trace != nullptr) loader.on_read = [this](const ReadEvent& event) { OnRead(event); };
   ES_ASSIGN_OR_RETURN(loader_, Loader::Create(engine_.get(), std::move(loader)));
   return Status::Ok();
@@ -135,7 +135,6 @@ void StreamingExpertsImpl::Begin(uint32_t layer) {
 }
 
 Status StreamingExpertsImpl::Run(const ExpertWork& work) {
-  next_layer_ = work.layer + 1;
   std::fill(route_counts_.begin(), route_counts_.end(), 0u);
   for (uint32_t i = 0; i < work.route_count; ++i) ++route_counts_[work.host_routes[i].expert];
   ES_RETURN_IF_ERROR(loader_->Decide(work.layer, route_counts_));
@@ -148,7 +147,9 @@ Status StreamingExpertsImpl::Run(const ExpertWork& work) {
     if (end > first) ES_RETURN_IF_ERROR(RunGroup(work, group, first, end - first));
     first = end;
   }
-  return Settle();
+  ES_RETURN_IF_ERROR(Settle());
+  next_layer_ = work.layer + 1;
+  return Status::Ok();
 }
 
 Status StreamingExpertsImpl::RunGroup(const ExpertWork& work, uint32_t group, uint32_t first_route,
@@ -228,12 +229,16 @@ void StreamingExpertsImpl::EndRequest() {
   (void)Settle();  // after an error of its own, that of a call still running adds nothing
   const bool complete = next_layer_ == layers_.size();
   next_layer_ = 0;
-  if (!complete && loader_ != nullptr) loader_->Cancel();
+  if (!complete) loader_->Cancel();
+  // A refusal is that of the next request, which starts the loader again and keeps what was read.
+  if (options_.keep_warm && ReadsEarly(options_.schedule) && options_.schedule != Schedule::kPerLayer) {
+    (void)StartRequest();
+  }
 }
 
 StreamCounts StreamingExpertsImpl::counts() const {
   const LoaderCounts c = loader_->counts();
-  return {c.reads, c.read_bytes, c.wasted_reads, c.wasted_bytes, c.stall_ns, c.io_ns};
+  return {c.reads, c.read_bytes, c.wasted_reads, c.wasted_bytes, c.stall_ns, c.io_ns, c.waiting};
 }
 
 // Threads: the read engine's.

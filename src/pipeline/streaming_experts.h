@@ -34,6 +34,14 @@ struct StreamOptions {
   uint32_t max_routes = 0;    // C of the graphs
   ReadEngineOptions::Kind engine = ReadEngineOptions::Kind::kAuto;
   bool register_buffers = true;
+  // For an engine that is asked again and again: the end of a request begins to read what the next one needs first, if
+  // the schedule reads across layers.
+  bool keep_warm = false;
+  // How the read engine is made, and the clock of its reads and waits.
+  std::function<Result<std::unique_ptr<ReadEngine>>(std::vector<std::shared_ptr<RecordFile>>,
+                                                    std::vector<std::span<std::byte>>, const ReadEngineOptions&)>
+      make_engine = MakeReadEngine;
+  std::function<uint64_t()> now_ns = NowNs;
   ComputeClock* clock = nullptr;  // outlives the stream
   // Looks at the record of an expert (its position in pack order) before it runs; an error fails the request. May be
   // empty.
@@ -48,6 +56,7 @@ struct StreamCounts {
   uint64_t wasted_bytes = 0;
   uint64_t stall_ns = 0;  // the executor waited for a group
   uint64_t io_ns = 0;     // union of read intervals, T_io
+  uint32_t waiting = 0;   // 1 while the executor waits for a group
 };
 
 class StreamingExperts : public ExpertStream {
