@@ -82,7 +82,7 @@ class Simulation {
 
  private:
   void RunLayer(const ModelLayer& layer) {
-    begun_ = {now_, ++step_};
+    begun_ = {now_, step_};
     Compute(layer.block_ns);
     decided_ = {now_, ++step_};
     ++step_;  // that of the layer's groups

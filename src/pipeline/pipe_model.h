@@ -12,7 +12,7 @@ namespace estream {
 
 // One group of experts of one request, by its service times.
 struct ModelGroup {
-  uint64_t read_ns = 0;  // L: the read of the whole group, with Q reads in flight
+  uint64_t read_ns = 0;  // L: the read of the whole group, with Q reads in flight; above 0
   uint64_t exec_ns = 0;  // X: all its routes; not used when not routed
   bool routed = true;    // at least one route goes to it
   // With sparse reads, the runs of routed records, each a read of its own, when the group is first read after its
@@ -42,6 +42,8 @@ struct ModelOutcome {
 
   // 1 - max(T_io, T_exec) / T_total.                                                                        (Fig. 6)
   double bubble_rate() const;
+
+  bool operator==(const ModelOutcome&) const = default;
 };
 
 // T_pipe of one layer by itself: groups that are not routed are left out, all others are read in order, starting with
