@@ -71,6 +71,12 @@ class PreadFile final : public RandomAccessFile {
     return Status::Ok();
   }
 
+  void WillRead(uint64_t offset, uint64_t bytes) const override {
+    if (offset <= size_ && bytes <= size_ - offset) {
+      (void)posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+    }
+  }
+
   uint64_t size() const override { return size_; }
   const std::string& name() const override { return name_; }
 

@@ -24,6 +24,12 @@ class RandomAccessFile {
   // Errors:  Io with the file's name and the system's reason; Corrupt when the file ends before out.size() bytes.
   virtual Status ReadAt(uint64_t offset, std::span<std::byte> out) const = 0;
 
+  // These bytes will be read soon: whoever can begins to fetch them and returns at once. A hint, so it has no errors.
+  virtual void WillRead(uint64_t offset, uint64_t bytes) const {
+    (void)offset;
+    (void)bytes;
+  }
+
   // The size when opened, in bytes.
   virtual uint64_t size() const = 0;
   // The path as the user gave it, for messages.

@@ -48,6 +48,9 @@ Prefill::~Prefill() {
 
 Result<PrefillCounts> Prefill::Run(std::span<const int32_t> tokens, std::span<const uint32_t> rows, const Sink& sink,
                                    PrefillObserver* observer) {
+  // Nothing can be computed before these rows are there, and their small reads would wait behind whole groups.
+  const uint64_t bytes = tokens.size() * RowBytes(plan_.embedding.format, plan_.hidden);
+  ES_RETURN_IF_ERROR(parts_.source->ReadEmbedding(tokens, {embedding_rows_.host, bytes}));
   ES_RETURN_IF_ERROR(parts_.experts->StartRequest());
   auto counts = RunRequest(tokens, rows, sink, observer);
   parts_.experts->EndRequest();
@@ -58,7 +61,7 @@ Result<PrefillCounts> Prefill::RunRequest(std::span<const int32_t> tokens, std::
                                           const Sink& sink, PrefillObserver* observer) {
   PrefillCounts counts;
   sparse_index_ = 0;
-  ES_RETURN_IF_ERROR(Embed(tokens));
+  ES_RETURN_IF_ERROR(Embed(static_cast<uint32_t>(tokens.size())));
   const auto layers = static_cast<uint32_t>(plan_.layers.size());
   const auto token_count = static_cast<uint32_t>(tokens.size());
   for (uint32_t layer = 0; layer < layers; ++layer) {
@@ -71,13 +74,11 @@ Result<PrefillCounts> Prefill::RunRequest(std::span<const int32_t> tokens, std::
   return counts;
 }
 
-Status Prefill::Embed(std::span<const int32_t> tokens) {
-  const uint64_t bytes = tokens.size() * RowBytes(plan_.embedding.format, plan_.hidden);
-  ES_RETURN_IF_ERROR(parts_.source->ReadEmbedding(tokens, {embedding_rows_.host, bytes}));
+Status Prefill::Embed(uint32_t tokens) {
   x_ = residual_.ref();
   BlockInvocation call;
   call.graph = parts_.graphs->embedding;
-  call.tokens = call.rows = static_cast<uint32_t>(tokens.size());
+  call.tokens = call.rows = tokens;
   call.weights = embedding_rows_.ref();
   call.out = x_;
   return Submit(call, "embedding");

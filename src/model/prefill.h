@@ -68,7 +68,7 @@ class Prefill {
   explicit Prefill(const PrefillParts& parts) : parts_(parts), plan_(*parts.plan), device_(parts.device) {}
   Result<PrefillCounts> RunRequest(std::span<const int32_t> tokens, std::span<const uint32_t> rows, const Sink& sink,
                                    PrefillObserver* observer);
-  Status Embed(std::span<const int32_t> tokens);
+  Status Embed(uint32_t tokens);
   Status RunLayer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows, PrefillObserver* observer,
                   PrefillCounts* counts);
   Status RunMixer(uint32_t layer, uint32_t tokens, std::span<const uint32_t> rows);

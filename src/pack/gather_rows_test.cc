@@ -36,7 +36,13 @@ void ExpectGathers(const std::vector<int32_t>& ids, Reads* reads) {
   const auto read = [&](uint64_t first, uint64_t rows, std::span<std::byte> to) {
     return reads->Read(first, rows, to);
   };
-  ASSERT_TRUE(GatherRows(ids, kRowBytes, read, out).ok());
+  std::vector<std::pair<uint64_t, uint64_t>> announced;
+  const auto will_read = [&](uint64_t first, uint64_t rows) {
+    EXPECT_TRUE(reads->runs.empty()) << "announced after the first read";
+    announced.emplace_back(first, rows);
+  };
+  ASSERT_TRUE(GatherRows(ids, kRowBytes, read, will_read, out).ok());
+  EXPECT_EQ(announced, reads->runs);
   for (size_t i = 0; i < ids.size(); ++i) {
     const std::vector<std::byte> expected = RowOf(static_cast<uint64_t>(ids[i]));
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), out.begin() + static_cast<ptrdiff_t>(i * kRowBytes))) << i;
@@ -83,7 +89,7 @@ TEST(GatherRows, AReadErrorIsReturned) {
   std::vector<std::byte> out(kRowBytes);
   const std::vector<int32_t> ids = {1};
   const auto read = [](uint64_t, uint64_t, std::span<std::byte>) { return Status::Io("gone"); };
-  EXPECT_EQ(GatherRows(ids, kRowBytes, read, out).message(), "gone");
+  EXPECT_EQ(GatherRows(ids, kRowBytes, read, nullptr, out).message(), "gone");
 }
 
 }  // namespace

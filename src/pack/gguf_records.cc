@@ -27,7 +27,11 @@ class GgufRecords : public RecordSource {
     const auto read = [&](uint64_t first, uint64_t, std::span<std::byte> rows) {
       return encoder_.EncodeEmbedding(first * row_bytes, rows);
     };
-    return GatherRows(tokens, row_bytes, read, out);
+    const auto will_read = [&](uint64_t first, uint64_t rows) {
+      const GgufTensor& tensor = files_.tensors()[plan_.embedding_rows.tensor];
+      files_.WillRead(tensor, (plan_.embedding_rows.first + first) * row_bytes, rows * row_bytes);
+    };
+    return GatherRows(tokens, row_bytes, read, will_read, out);
   }
 
  private:

@@ -39,7 +39,10 @@ class PackRecords : public RecordSource {
       const uint64_t offset = pack_.embedding().offset + first * row_bytes;
       return check_hashes_ ? ReadChecked(offset, rows) : pack_.file().ReadAt(offset, rows);
     };
-    return GatherRows(tokens, row_bytes, read, out);
+    const auto will_read = [&](uint64_t first, uint64_t rows) {
+      pack_.file().WillRead(pack_.embedding().offset + first * row_bytes, rows * row_bytes);
+    };
+    return GatherRows(tokens, row_bytes, read, will_read, out);
   }
 
  private:

@@ -34,6 +34,10 @@ class TensorFiles {
   // Errors:  Io, Corrupt when the file has become shorter, OverBudget. Pre: inside the tensor.
   Result<std::span<const std::byte>> Read(const GgufTensor& tensor, uint64_t offset, uint64_t bytes,
                                           AlignedBuffer* buffer) const;
+  // A hint that these bytes will be read soon. Pre: inside the tensor.
+  void WillRead(const GgufTensor& tensor, uint64_t offset, uint64_t bytes) const {
+    shards_[tensor.shard]->WillRead(tensor.offset + offset, bytes);
+  }
 
  private:
   TensorFiles() = default;
