@@ -36,8 +36,7 @@ struct ModelBank {
   BankState state = BankState::kAvailable;
   std::optional<RecordKey> owner;
   uint32_t leases = 0;
-  SlotRange filling;
-  std::vector<bool> present;
+  std::string slots;  // a: absent, f: being read, p: present
   bool failed = false;
 };
 
@@ -54,7 +53,7 @@ class TableModel {
       case 0:
         return Reserve({input.Draw(shape_.layers + 1), input.Draw(shape_.groups + 1)}, slots);
       case 1:
-        return Publish(bank, input.Draw(4) != 0);
+        return Publish(bank, slots, input.Draw(4) != 0);
       case 2:
         return Abandon(bank);
       case 3:
@@ -78,7 +77,7 @@ class TableModel {
       leased += bank.state == BankState::kInUse;
       ES_CHECK(table_.state(b) == bank.state && table_.owner(b) == bank.owner && table_.leases(b) == bank.leases);
       ES_CHECK(table_.error(b).ok() != bank.failed);
-      for (uint32_t s = 0; s < shape_.slots; ++s) ES_CHECK(table_.present(b, s) == bank.present[s]);
+      for (uint32_t s = 0; s < shape_.slots; ++s) ES_CHECK(table_.present(b, s) == (bank.slots[s] == 'p'));
       if (!bank.owner) continue;
       ES_CHECK(table_.BankOf(*bank.owner) == b);
       ES_CHECK(table_.Find(*bank.owner).has_value() == (bank.state != BankState::kFilling));
@@ -89,9 +88,12 @@ class TableModel {
  private:
   bool In(uint32_t bank, BankState state) const { return bank < shape_.banks && banks_[bank].state == state; }
   bool Fits(SlotRange s) const { return s.count > 0 && s.first + s.count <= shape_.slots; }
+  bool All(char state, const ModelBank& bank, SlotRange s) const {
+    return Fits(s) && bank.slots.substr(s.first, s.count) == std::string(s.count, state);
+  }
   void Clear(ModelBank& bank) const {
     bank = {};
-    bank.present.assign(shape_.slots, false);
+    bank.slots.assign(shape_.slots, 'a');
   }
 
   void Reserve(RecordKey owner, SlotRange slots) {
@@ -110,17 +112,18 @@ class TableModel {
     ES_CHECK(taken.state == BankState::kAvailable);
     taken.state = BankState::kFilling;
     taken.owner = owner;
-    taken.filling = slots;
+    taken.slots.replace(slots.first, slots.count, slots.count, 'f');
   }
-  void Publish(uint32_t bank, bool good) {
-    const bool legal = In(bank, BankState::kFilling);
-    ES_CHECK(table_.Publish(bank, good ? Status::Ok() : Status::Io("fuzz")).ok() == legal);
+  void Publish(uint32_t bank, SlotRange slots, bool good) {
+    const bool legal = In(bank, BankState::kFilling) && All('f', banks_[bank], slots);
+    ES_CHECK(table_.Publish(bank, slots, good ? Status::Ok() : Status::Io("fuzz")).ok() == legal);
     if (!legal) return;
     ModelBank& b = banks_[bank];
+    b.slots.replace(slots.first, slots.count, slots.count, good ? 'p' : 'a');
+    b.failed = b.failed || !good;
+    if (b.slots.find('f') != std::string::npos) return;
     if (!b.owner) return Clear(b);
     b.state = BankState::kReady;
-    b.failed = !good;
-    for (uint32_t s = 0; good && s < b.filling.count; ++s) b.present[b.filling.first + s] = true;
   }
   void Abandon(uint32_t bank) {
     const bool legal = In(bank, BankState::kFilling) && banks_[bank].owner;
@@ -147,11 +150,12 @@ class TableModel {
     if (legal) Clear(banks_[bank]);
   }
   void TopUp(uint32_t bank, SlotRange slots) {
-    const bool legal = In(bank, BankState::kReady) && !banks_[bank].failed && Fits(slots);
+    const bool legal = (In(bank, BankState::kReady) || (In(bank, BankState::kFilling) && banks_[bank].owner)) &&
+                       !banks_[bank].failed && All('a', banks_[bank], slots);
     ES_CHECK(table_.TopUp(bank, slots).ok() == legal);
     if (!legal) return;
     banks_[bank].state = BankState::kFilling;
-    banks_[bank].filling = slots;
+    banks_[bank].slots.replace(slots.first, slots.count, slots.count, 'f');
   }
   void Adopt(uint32_t bank, uint64_t epoch) {
     const bool legal = (In(bank, BankState::kFilling) && banks_[bank].owner) || In(bank, BankState::kReady);

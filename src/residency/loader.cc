@@ -7,6 +7,7 @@
 
 #include <array>
 #include <chrono>
+#include <numeric>
 
 #include "base/macros.h"
 
@@ -57,8 +58,12 @@ Result<std::unique_ptr<Loader>> Loader::Create(ReadEngine* engine, LoaderOptions
 }
 
 Loader::Loader(ReadEngine* engine, LoaderOptions options)
-    : engine_(engine), options_(std::move(options)), walk_(Shapes(options_.arenas)) {
-  for (const LoaderArena& a : options_.arenas) flights_.emplace_back(a.memory.banks);
+    : engine_(engine),
+      options_(std::move(options)),
+      walk_(Shapes(options_.arenas)),
+      flights_(options_.depth),
+      free_flights_(options_.depth) {
+  std::iota(free_flights_.begin(), free_flights_.end(), 0u);
 }
 
 Loader::~Loader() {
@@ -178,19 +183,19 @@ LoaderCounts Loader::counts() const {
 }
 
 void Loader::Pump() {
-  std::array<PlannedRead, kBatch> reads;
+  std::array<Departure, kBatch> reads;
   while (const uint32_t count = TakeReads(reads)) {
-    for (const PlannedRead& read : std::span(reads).first(count)) {
+    for (const auto& [flight, read] : std::span(reads).first(count)) {
       std::byte* const bank = options_.arenas[read.arena].memory.bank_memory(read.bank).data();
-      const uint64_t tag = uint64_t{read.arena} << 32 | read.bank;
-      const Status status = engine_->Submit({read.file, read.offset, read.bytes, bank + read.bank_offset, tag, this});
+      const Status status =
+          engine_->Submit({read.file, read.offset, read.bytes, bank + read.bank_offset, flight, this});
       // What cannot be submitted is a read that failed; whoever acquires the record is told.
-      if (!status.ok()) Complete(read.arena, read.bank, status);
+      if (!status.ok()) Complete(flight, status);
     }
   }
 }
 
-uint32_t Loader::TakeReads(std::span<PlannedRead> reads) {
+uint32_t Loader::TakeReads(std::span<Departure> reads) {
   MutexLock lock(mutex_);
   uint32_t count = 0;
   while (count < reads.size() && in_flight_ < options_.depth) {
@@ -198,8 +203,10 @@ uint32_t Loader::TakeReads(std::span<PlannedRead> reads) {
     if (!read) break;
     const uint64_t now = options_.now_ns();
     if (in_flight_++ == 0) busy_since_ns_ = now;
-    flights_[read->arena][read->bank] = {read->record, epoch_, read->bytes, now};
-    reads[count++] = *read;
+    const uint32_t flight = free_flights_.back();
+    free_flights_.pop_back();
+    flights_[flight] = {*read, epoch_, now};
+    reads[count++] = {flight, *read};
   }
   return count;
 }
@@ -209,26 +216,27 @@ void Loader::OnRead(uint64_t tag, const Status& status) {
     MutexLock lock(mutex_);
     ++sinks_;
   }
-  Complete(static_cast<uint32_t>(tag >> 32), static_cast<uint32_t>(tag), status);
+  Complete(static_cast<uint32_t>(tag), status);
   Pump();
   MutexLock lock(mutex_);
   // Notified under the lock: after it, Cancel may return and the loader be gone.
   if (--sinks_ == 0) changed_.NotifyAll();
 }
 
-void Loader::Complete(uint32_t arena, uint32_t bank, const Status& status) {
+void Loader::Complete(uint32_t index, const Status& status) {
   Flight flight;
   uint64_t now = 0;
   {
     MutexLock lock(mutex_);
     now = options_.now_ns();
-    flight = flights_[arena][bank];
-    walk_.Complete(arena, bank, status);
+    flight = flights_[index];
+    free_flights_.push_back(index);
+    walk_.Complete(flight.read, status);
     if (--in_flight_ == 0) counts_.io_ns += now - busy_since_ns_;
     changed_.NotifyAll();
   }
   if (!options_.on_read) return;
-  options_.on_read({flight.record, flight.epoch, flight.bytes, flight.begin_ns, now, status.ok()});
+  options_.on_read({flight.read.record, flight.epoch, flight.read.bytes, flight.begin_ns, now, status.ok()});
 }
 
 BankLease Loader::AddLease(const BankLease& lease) {

@@ -145,13 +145,17 @@ class Loader final : private ReadSink {
   friend class BankLease;
   // Reads that one round of Pump takes under the lock and submits without it.
   static constexpr uint32_t kBatch = 8;
+  struct Departure {
+    uint32_t flight = 0;
+    PlannedRead read;
+  };
 
   Loader(ReadEngine* engine, LoaderOptions options);
 
   void OnRead(uint64_t tag, const Status& status) override ES_EXCLUDES(mutex_);
-  void Complete(uint32_t arena, uint32_t bank, const Status& status) ES_EXCLUDES(mutex_);
+  void Complete(uint32_t flight, const Status& status) ES_EXCLUDES(mutex_);
   void Pump() ES_EXCLUDES(mutex_);
-  uint32_t TakeReads(std::span<PlannedRead> reads) ES_EXCLUDES(mutex_);
+  uint32_t TakeReads(std::span<Departure> reads) ES_EXCLUDES(mutex_);
   Result<std::optional<BankLease>> LeaseIfReady(uint32_t record) ES_REQUIRES(mutex_);
   Result<BankLease> WaitFor(const RecordId& id) ES_EXCLUDES(mutex_);
   void StopAndWakeWaiters() ES_REQUIRES(mutex_);
@@ -162,17 +166,18 @@ class Loader final : private ReadSink {
   ReadEngine* const engine_;
   const LoaderOptions options_;
 
+  // A read between TakeReads and Complete.
   struct Flight {
-    uint32_t record = 0;
+    PlannedRead read;
     uint64_t epoch = 0;
-    uint64_t bytes = 0;
     uint64_t begin_ns = 0;
   };
 
   mutable Mutex mutex_;
   CondVar changed_;  // a read ended, the request ended, a waiter left, or the last sink returned
   TapeWalk walk_ ES_GUARDED_BY(mutex_);
-  std::vector<std::vector<Flight>> flights_ ES_GUARDED_BY(mutex_);  // [arena][bank]
+  std::vector<Flight> flights_ ES_GUARDED_BY(mutex_);         // [depth]
+  std::vector<uint32_t> free_flights_ ES_GUARDED_BY(mutex_);  // indices of those not in flight
   uint64_t epoch_ ES_GUARDED_BY(mutex_) = 0;
   uint32_t in_flight_ ES_GUARDED_BY(mutex_) = 0;  // taken from the walk and not completed
   uint32_t sinks_ ES_GUARDED_BY(mutex_) = 0;      // OnRead calls that have not returned

@@ -30,7 +30,7 @@ const char* Name(BankState state) {
 ResidencyTable::ResidencyTable(const Shape& shape)
     : shape_(shape),
       banks_(shape.banks),
-      present_(size_t{shape.banks} * shape.slots),
+      slots_(size_t{shape.banks} * shape.slots),
       bank_of_(size_t{shape.layers} * shape.groups, kNoBank) {
   free_.reserve(shape.banks);
   for (uint32_t bank = shape.banks; bank-- > 0;) free_.push_back(bank);
@@ -49,6 +49,15 @@ bool ResidencyTable::Fits(SlotRange slots) const {
   return slots.count > 0 && slots.first < shape_.slots && slots.count <= shape_.slots - slots.first;
 }
 
+bool ResidencyTable::AllAre(Slot state, uint32_t bank, SlotRange slots) const {
+  const auto first = slots_.begin() + static_cast<ptrdiff_t>(index(bank, slots.first));
+  return std::all_of(first, first + slots.count, [state](Slot s) { return s == state; });
+}
+
+void ResidencyTable::Set(Slot state, uint32_t bank, SlotRange slots) {
+  std::fill_n(slots_.begin() + static_cast<ptrdiff_t>(index(bank, slots.first)), slots.count, state);
+}
+
 Result<std::optional<uint32_t>> ResidencyTable::Reserve(RecordKey owner, uint64_t epoch, SlotRange slots) {
   if (!in_range(owner) || !Fits(slots)) {
     return Status::Internal(fmt::format("Reserve: layer {} group {} slots {}+{} are outside the arena's shape",
@@ -61,21 +70,28 @@ Result<std::optional<uint32_t>> ResidencyTable::Reserve(RecordKey owner, uint64_
   if (free_.empty()) return std::optional<uint32_t>();
   const uint32_t bank = free_.back();
   free_.pop_back();
-  banks_[bank] = {BankState::kFilling, false, owner, epoch, 0, slots, Status::Ok()};
+  banks_[bank] = {BankState::kFilling, false, owner, epoch, 0, Status::Ok()};
+  Set(Slot::kFilling, bank, slots);
   bank_of_[index(owner)] = bank;
   return std::optional<uint32_t>(bank);
 }
 
-Status ResidencyTable::Publish(uint32_t bank, const Status& read) {
+Status ResidencyTable::Publish(uint32_t bank, SlotRange slots, const Status& read) {
   ES_RETURN_IF_ERROR(Expect(bank, BankState::kFilling, "Publish"));
+  if (!Fits(slots) || !AllAre(Slot::kFilling, bank, slots)) {
+    return Status::Internal(
+        fmt::format("Publish: slots {}+{} of bank {} are not being read", slots.first, slots.count, bank));
+  }
   Bank& b = banks_[bank];
+  Set(read.ok() ? Slot::kPresent : Slot::kAbsent, bank, slots);
+  if (b.error.ok()) b.error = read;
+  const auto first = slots_.begin() + static_cast<ptrdiff_t>(index(bank, 0));
+  if (std::find(first, first + shape_.slots, Slot::kFilling) != first + shape_.slots) return Status::Ok();
   if (b.abandoned) {
     Release(bank);
-    return Status::Ok();
+  } else {
+    b.state = BankState::kReady;
   }
-  b.state = BankState::kReady;
-  b.error = read;
-  if (read.ok()) std::fill_n(present_.begin() + bank * size_t{shape_.slots} + b.filling.first, b.filling.count, 1);
   return Status::Ok();
 }
 
@@ -117,15 +133,18 @@ Status ResidencyTable::Discard(uint32_t bank) {
 }
 
 Status ResidencyTable::TopUp(uint32_t bank, SlotRange slots) {
-  ES_RETURN_IF_ERROR(Expect(bank, BankState::kReady, "TopUp"));
-  if (!Fits(slots)) {
-    return Status::Internal(
-        fmt::format("TopUp: slots {}+{} are outside a bank of {}", slots.first, slots.count, shape_.slots));
+  if (bank >= shape_.banks || banks_[bank].state != BankState::kFilling) {
+    ES_RETURN_IF_ERROR(Expect(bank, BankState::kReady, "TopUp"));
+  }
+  if (!Fits(slots) || !AllAre(Slot::kAbsent, bank, slots)) {
+    return Status::Internal(fmt::format("TopUp: slots {}+{} are outside a bank of {}, present or being read",
+                                        slots.first, slots.count, shape_.slots));
   }
   Bank& b = banks_[bank];
+  if (b.abandoned) return Status::Internal(fmt::format("TopUp: bank {} is abandoned", bank));
   if (!b.error.ok()) return Status::Internal(fmt::format("TopUp: bank {} holds a read error", bank));
   b.state = BankState::kFilling;
-  b.filling = slots;
+  Set(Slot::kFilling, bank, slots);
   return Status::Ok();
 }
 
@@ -155,11 +174,13 @@ std::optional<RecordKey> ResidencyTable::owner(uint32_t bank) const {
   return b.owner;
 }
 
-SlotRange ResidencyTable::Missing(uint32_t bank, SlotRange wanted) const {
-  uint32_t first = wanted.first;
-  uint32_t end = wanted.first + wanted.count;
-  while (first < end && present(bank, first)) ++first;
-  while (end > first && present(bank, end - 1)) --end;
+SlotRange ResidencyTable::Missing(uint32_t bank, std::span<const uint8_t> wanted) const {
+  const auto missing = [&](uint32_t s) { return wanted[s] != 0 && slots_[index(bank, s)] == Slot::kAbsent; };
+  const auto slots = static_cast<uint32_t>(wanted.size());
+  uint32_t first = 0;
+  while (first < slots && !missing(first)) ++first;
+  uint32_t end = first;
+  while (end < slots && missing(end)) ++end;
   return {first, end - first};
 }
 
@@ -167,7 +188,7 @@ void ResidencyTable::Release(uint32_t bank) {
   Bank& b = banks_[bank];
   if (!b.abandoned) bank_of_[index(b.owner)] = kNoBank;
   b = Bank{};
-  std::fill_n(present_.begin() + bank * size_t{shape_.slots}, shape_.slots, 0);
+  Set(Slot::kAbsent, bank, {0, shape_.slots});
   free_.push_back(bank);
 }
 

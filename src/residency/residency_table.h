@@ -5,7 +5,8 @@
 //   Available -(Reserve)-> Filling -(Publish)-> Ready -(Acquire)-> InUse -(last lease dropped)-> Available
 //                          Filling -(Abandon, then Publish)-> Available     nobody wants what is being read
 //                                               Ready -(Discard)-> Available             nobody routed to it
-//                                               Ready -(TopUp)-> Filling                 slots are missing
+//                                    Filling or Ready -(TopUp)-> Filling                 slots are missing
+// A bank may be filled by several reads, each of some of its slots; it is Filling while a slot is being read.
 // A bank is reused only from Available, so never while a read or a lease still touches it. The owner is recorded at
 // Reserve, but Find shows the mapping only while Ready or InUse. A read error stays in its bank, as Ready, and surfaces
 // at Acquire, which gives the bank back.
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "estream/status.h"
@@ -55,9 +57,10 @@ class ResidencyTable {
   // Available -> Filling: takes a free bank for `owner` (in no bank yet) while `slots` of it are read.
   // Returns nothing when no bank is Available.
   Result<std::optional<uint32_t>> Reserve(RecordKey owner, uint64_t epoch, SlotRange slots);
-  // Filling -> Ready with the outcome of the read; -> Available when it was abandoned.
-  Status Publish(uint32_t bank, const Status& read);
-  // Filling: forgets the owner; the bank is given back at Publish, not before.
+  // The outcome of a read of `slots`. When no slot is being read any more: Filling -> Ready; -> Available when the bank
+  // was abandoned. The first error is the bank's.
+  Status Publish(uint32_t bank, SlotRange slots, const Status& read);
+  // Filling: forgets the owner; the bank is given back at the last Publish, not before.
   Status Abandon(uint32_t bank);
   // Ready -> InUse, or one more lease of an InUse bank. The bank's read error, if it has one, is returned instead and
   // the bank becomes Available.
@@ -66,7 +69,8 @@ class ResidencyTable {
   Status Drop(uint32_t bank);
   // Ready -> Available.
   Status Discard(uint32_t bank);
-  // Ready -> Filling: `slots` are read in addition; those present stay present.
+  // Filling or Ready -> Filling: `slots` are read in addition, none of which is present or being read; those present
+  // stay present. Not for a bank with a read error, nor an abandoned one.
   Status TopUp(uint32_t bank, SlotRange slots);
   // Filling or Ready: the bank goes over to another request.
   Status Adopt(uint32_t bank, uint64_t epoch);
@@ -87,9 +91,11 @@ class ResidencyTable {
   uint64_t epoch(uint32_t bank) const { return banks_[bank].epoch; }
   uint32_t leases(uint32_t bank) const { return banks_[bank].leases; }
   const Status& error(uint32_t bank) const { return banks_[bank].error; }
-  bool present(uint32_t bank, uint32_t slot) const { return present_[bank * size_t{shape_.slots} + slot] != 0; }
-  // The smallest range that covers those of `wanted` that are not present; count 0 when none is missing.
-  SlotRange Missing(uint32_t bank, SlotRange wanted) const;
+  bool present(uint32_t bank, uint32_t slot) const { return slots_[index(bank, slot)] == Slot::kPresent; }
+  // The first run of slots that are wanted (not 0) and neither present nor being read; count 0 when there is none.
+  //
+  //   wanted  [at most slots]
+  SlotRange Missing(uint32_t bank, std::span<const uint8_t> wanted) const;
 
  private:
   struct Bank {
@@ -98,19 +104,22 @@ class ResidencyTable {
     RecordKey owner;
     uint64_t epoch = 0;
     uint32_t leases = 0;
-    SlotRange filling;
     Status error;
   };
+  enum class Slot : uint8_t { kAbsent, kFilling, kPresent };
   static constexpr uint32_t kNoBank = UINT32_MAX;
 
   Status Expect(uint32_t bank, BankState state, const char* transition) const;
   bool Fits(SlotRange slots) const;
+  bool AllAre(Slot state, uint32_t bank, SlotRange slots) const;
+  void Set(Slot state, uint32_t bank, SlotRange slots);
   void Release(uint32_t bank);
   size_t index(RecordKey key) const { return key.layer * size_t{shape_.groups} + key.group; }
+  size_t index(uint32_t bank, uint32_t slot) const { return bank * size_t{shape_.slots} + slot; }
 
   const Shape shape_;
   std::vector<Bank> banks_;
-  std::vector<uint8_t> present_;   // [banks, slots]
+  std::vector<Slot> slots_;        // [banks, slots]
   std::vector<uint32_t> bank_of_;  // [layers, groups]
   std::vector<uint32_t> free_;     // a stack: the bank used last is warmest
   uint32_t leased_ = 0;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr RecordKey kOwner = {1, 2};
 constexpr ResidencyTable::Shape kShape = {2, 4, 3, 5, 4096};
+constexpr SlotRange kRead = {0, 3};  // what Make reads
 
 // The states of a bank that behave differently.
 enum class Life { kAvailable, kFilling, kAbandoned, kReady, kFailed, kInUse, kShared };
@@ -27,10 +28,10 @@ constexpr Life kLives[] = {Life::kAvailable, Life::kFilling, Life::kAbandoned, L
 ResidencyTable Make(Life life) {
   ResidencyTable table(kShape);
   if (life == Life::kAvailable) return table;
-  EXPECT_EQ(**table.Reserve(kOwner, 7, {0, 4}), 0u);
+  EXPECT_EQ(**table.Reserve(kOwner, 7, kRead), 0u);
   if (life == Life::kAbandoned) ES_CHECK(table.Abandon(0).ok());
   if (life == Life::kFilling || life == Life::kAbandoned) return table;
-  ES_CHECK(table.Publish(0, life == Life::kFailed ? Status::Io("bad sector") : Status::Ok()).ok());
+  ES_CHECK(table.Publish(0, kRead, life == Life::kFailed ? Status::Io("bad sector") : Status::Ok()).ok());
   if (life == Life::kInUse || life == Life::kShared) ES_CHECK(table.Acquire(0).ok());
   if (life == Life::kShared) ES_CHECK(table.Acquire(0).ok());
   return table;
@@ -60,10 +61,10 @@ struct Transition {
 const std::vector<Transition>& Transitions() {
   static const std::vector<Transition> all = {
       {"Publish",
-       [](ResidencyTable& t) { return t.Publish(0, Status::Ok()); },
+       [](ResidencyTable& t) { return t.Publish(0, kRead, Status::Ok()); },
        {{Life::kFilling, Life::kReady}, {Life::kAbandoned, Life::kAvailable}}},
       {"Publish error",
-       [](ResidencyTable& t) { return t.Publish(0, Status::Io("x")); },
+       [](ResidencyTable& t) { return t.Publish(0, kRead, Status::Io("x")); },
        {{Life::kFilling, Life::kFailed}, {Life::kAbandoned, Life::kAvailable}}},
       {"Abandon", [](ResidencyTable& t) { return t.Abandon(0); }, {{Life::kFilling, Life::kAbandoned}}},
       {"Acquire",
@@ -77,9 +78,9 @@ const std::vector<Transition>& Transitions() {
        {{Life::kReady, Life::kAvailable}, {Life::kFailed, Life::kAvailable}}},
       {"TopUp",
        [](ResidencyTable& t) {
-         return t.TopUp(0, {1, 2});
+         return t.TopUp(0, {3, 1});
        },
-       {{Life::kReady, Life::kFilling}}},
+       {{Life::kReady, Life::kFilling}, {Life::kFilling, Life::kFilling}}},
       {"Adopt",
        [](ResidencyTable& t) { return t.Adopt(0, 8); },
        {{Life::kFilling, Life::kFilling}, {Life::kReady, Life::kReady}, {Life::kFailed, Life::kFailed}}},
@@ -126,7 +127,7 @@ TEST(ResidencyTable, ReadErrorSurfacesAtAcquireOnceAndFreesTheBank) {
   EXPECT_EQ(table.available(), 2u);
   EXPECT_FALSE(table.Find(kOwner));
   EXPECT_EQ(**table.Reserve(kOwner, 8, {0, 1}), 0u);
-  ASSERT_TRUE(table.Publish(0, Status::Ok()).ok());
+  ASSERT_TRUE(table.Publish(0, {0, 1}, Status::Ok()).ok());
   EXPECT_TRUE(table.Acquire(0).ok());
 }
 
@@ -142,7 +143,7 @@ TEST(ResidencyTable, AbandonedBankIsNotReusedBeforeItsReadEnds) {
   ResidencyTable table = Make(Life::kAbandoned);
   EXPECT_EQ(**table.Reserve(kOwner, 8, {0, 1}), 1u);
   EXPECT_FALSE(table.Reserve({0, 0}, 8, {0, 1})->has_value());
-  ASSERT_TRUE(table.Publish(0, Status::Ok()).ok());
+  ASSERT_TRUE(table.Publish(0, kRead, Status::Ok()).ok());
   // The new bank of the same owner is untouched by the end of the old one.
   EXPECT_EQ(table.BankOf(kOwner), 1u);
   EXPECT_EQ(**table.Reserve({0, 0}, 8, {0, 1}), 0u);
@@ -175,7 +176,7 @@ TEST(ResidencyTable, ReserveRefusesASecondBankAndWhatIsOutsideTheShape) {
 TEST(ResidencyTable, BanksThatDoNotExistAreRefused) {
   ResidencyTable table(kShape);
   for (const uint32_t bank : {2u, UINT32_MAX}) {
-    EXPECT_FALSE(table.Publish(bank, Status::Ok()).ok());
+    EXPECT_FALSE(table.Publish(bank, {0, 1}, Status::Ok()).ok());
     EXPECT_FALSE(table.Abandon(bank).ok());
     EXPECT_FALSE(table.Acquire(bank).ok());
     EXPECT_FALSE(table.Drop(bank).ok());
@@ -186,30 +187,69 @@ TEST(ResidencyTable, BanksThatDoNotExistAreRefused) {
 }
 
 TEST(ResidencyTable, ToppingUpAddsSlotsAndKeepsThoseThere) {
+  const std::vector<uint8_t> all = {1, 1, 1, 1}, ends = {1, 0, 0, 1};
   ResidencyTable table(kShape);
   ASSERT_TRUE(table.Reserve(kOwner, 1, {1, 1}).ok());
   EXPECT_FALSE(table.present(0, 1));  // hidden until the read ends
-  ASSERT_TRUE(table.Publish(0, Status::Ok()).ok());
-  EXPECT_EQ(table.Missing(0, {0, 4}), (SlotRange{0, 4}));
-  EXPECT_EQ(table.Missing(0, {1, 3}), (SlotRange{2, 2}));
-  EXPECT_EQ(table.Missing(0, {1, 1}).count, 0u);
-  EXPECT_FALSE(table.TopUp(0, {3, 2}).ok());
+  ASSERT_TRUE(table.Publish(0, {1, 1}, Status::Ok()).ok());
+  EXPECT_EQ(table.Missing(0, all), (SlotRange{0, 1}));
+  EXPECT_EQ(table.Missing(0, std::vector<uint8_t>{0, 1, 1, 1}), (SlotRange{2, 2}));
+  EXPECT_EQ(table.Missing(0, std::vector<uint8_t>{0, 1}).count, 0u);
+  EXPECT_EQ(table.Missing(0, ends), (SlotRange{0, 1}));
+  for (const SlotRange outside : {SlotRange{3, 2}, SlotRange{4, 1}, SlotRange{2, 0}, SlotRange{3, UINT32_MAX}}) {
+    EXPECT_FALSE(table.TopUp(0, outside).ok());
+  }
+  EXPECT_FALSE(table.TopUp(0, {0, 2}).ok()) << "slot 1 is there";
   ASSERT_TRUE(table.TopUp(0, {2, 2}).ok());
   EXPECT_FALSE(table.Find(kOwner));
-  ASSERT_TRUE(table.Publish(0, Status::Ok()).ok());
-  EXPECT_EQ(table.Missing(0, {0, 4}), (SlotRange{0, 1}));
+  ASSERT_TRUE(table.Publish(0, {2, 2}, Status::Ok()).ok());
+  EXPECT_EQ(table.Missing(0, all), (SlotRange{0, 1}));
   ASSERT_TRUE(table.Discard(0).ok());
   ASSERT_TRUE(table.Reserve(kOwner, 1, {0, 1}).ok());
-  ASSERT_TRUE(table.Publish(0, Status::Ok()).ok());
-  EXPECT_EQ(table.Missing(0, {0, 4}), (SlotRange{1, 3}));  // the life before left nothing
+  ASSERT_TRUE(table.Publish(0, {0, 1}, Status::Ok()).ok());
+  EXPECT_EQ(table.Missing(0, all), (SlotRange{1, 3}));  // the life before left nothing
 }
 
-TEST(ResidencyTable, FailedTopUpFailsTheBank) {
+TEST(ResidencyTable, SeveralReadsFillABankAndTheLastPublishesIt) {
+  ResidencyTable table(kShape);
+  ASSERT_TRUE(table.Reserve(kOwner, 1, {0, 1}).ok());
+  EXPECT_FALSE(table.TopUp(0, {0, 2}).ok()) << "slot 0 is being read";
+  ASSERT_TRUE(table.TopUp(0, {2, 1}).ok());
+  EXPECT_EQ(table.Missing(0, std::vector<uint8_t>{1, 0, 1, 1}), (SlotRange{3, 1}));
+  EXPECT_FALSE(table.Publish(0, {0, 2}, Status::Ok()).ok()) << "slot 1 is not being read";
+  ASSERT_TRUE(table.Publish(0, {2, 1}, Status::Ok()).ok());
+  EXPECT_EQ(table.state(0), BankState::kFilling);
+  EXPECT_FALSE(table.Find(kOwner));
+  EXPECT_FALSE(table.Publish(0, {2, 1}, Status::Ok()).ok()) << "published already";
+  ASSERT_TRUE(table.Publish(0, {0, 1}, Status::Ok()).ok());
+  EXPECT_EQ(table.state(0), BankState::kReady);
+  EXPECT_TRUE(table.present(0, 0) && !table.present(0, 1) && table.present(0, 2));
+}
+
+TEST(ResidencyTable, AnAbandonedBankIsGivenBackByItsLastRead) {
+  ResidencyTable table(kShape);
+  ASSERT_TRUE(table.Reserve(kOwner, 1, {0, 1}).ok());
+  ASSERT_TRUE(table.TopUp(0, {2, 1}).ok());
+  ASSERT_TRUE(table.Abandon(0).ok());
+  ASSERT_TRUE(table.Publish(0, {0, 1}, Status::Ok()).ok());
+  EXPECT_EQ(table.available(), 1u);
+  ASSERT_TRUE(table.Publish(0, {2, 1}, Status::Ok()).ok());
+  EXPECT_EQ(table.available(), 2u);
+}
+
+TEST(ResidencyTable, TheFirstErrorOfABankIsItsErrorWhateverFollows) {
   ResidencyTable table = Make(Life::kReady);
-  ASSERT_TRUE(table.TopUp(0, {0, 1}).ok());
-  ASSERT_TRUE(table.Publish(0, Status::Io("x")).ok());
+  ASSERT_TRUE(table.TopUp(0, {3, 1}).ok());
+  ASSERT_TRUE(table.Publish(0, {3, 1}, Status::Io("x")).ok());
   EXPECT_EQ(Read(table), Life::kFailed);
-  EXPECT_FALSE(table.TopUp(0, {0, 1}).ok());
+  EXPECT_FALSE(table.TopUp(0, {3, 1}).ok());
+  ResidencyTable two(kShape);
+  ASSERT_TRUE(two.Reserve(kOwner, 1, {0, 1}).ok());
+  ASSERT_TRUE(two.TopUp(0, {2, 1}).ok());
+  ASSERT_TRUE(two.Publish(0, {0, 1}, Status::Io("first")).ok());
+  EXPECT_FALSE(two.TopUp(0, {1, 1}).ok()) << "holds an error";
+  ASSERT_TRUE(two.Publish(0, {2, 1}, Status::Io("second")).ok());
+  EXPECT_EQ(two.Acquire(0).message(), "first");
 }
 
 TEST(ResidencyTable, BanksCarryTheEpochTheyWereReservedOrAdoptedFor) {

@@ -15,14 +15,16 @@ namespace {
 
 constexpr uint32_t kNone = IndexSet::kNone;
 
-// The stretch of `routes` that is not zero.
-SlotRange Routed(std::span<const uint32_t> routes) {
-  uint32_t first = 0;
-  auto end = static_cast<uint32_t>(routes.size());
-  while (first < end && routes[first] == 0) ++first;
-  while (end > first && routes[end - 1] == 0) --end;
-  return {first, end - first};
+// The first run of slots that are not 0.
+SlotRange FirstRun(std::span<const uint8_t> slots) {
+  const auto first = std::ranges::find_if(slots, [](uint8_t s) { return s != 0; });
+  const auto end = std::find(first, slots.end(), 0);
+  return {static_cast<uint32_t>(first - slots.begin()), static_cast<uint32_t>(end - first)};
 }
+
+// Whether reading `routed` of `slots` records one by one is worth while: small reads are slower, so that leaving out a
+// quarter of the bytes gains nothing.
+bool IsSparse(size_t routed, size_t slots) { return 4 * routed < 3 * slots; }
 
 }  // namespace
 
@@ -68,12 +70,14 @@ void TapeWalk::IndexTape() {
   }
   demanded_.Reset(size);
   records_.assign(size, Record{});
+  wanted_.clear();
   std::fill(layers_.begin(), layers_.end(), LayerGroups{});
   for (uint32_t i = 0; i < size; ++i) {
     const TapeRecord& record = tape_->records[i];
     arena_of(i).index_of[record.layer * size_t{arena_of(i).table.shape().groups} + record.group] = i;
     records_[i].decision = record.routed ? Decision::kUndecided : Decision::kNeeded;
-    records_[i].wanted = {0, record.slots};
+    records_[i].first_slot = wanted_.size();
+    wanted_.resize(wanted_.size() + record.slots, 1);
     if (!record.routed) continue;
     LayerGroups& layer = layers_[record.layer];
     if (layer.count++ == 0) layer.first = i;
@@ -152,20 +156,23 @@ Status TapeWalk::Decide(uint32_t layer, std::span<const uint32_t> routes) {
   uint32_t position = 0;
   for (uint32_t i = groups.first; i < groups.first + groups.count; ++i) {
     const uint32_t slots = tape_->records[i].slots;
-    DecideRecord(i, Routed(routes.subspan(position, slots)));
+    DecideRecord(i, routes.subspan(position, slots));
     position += slots;
   }
   return Status::Ok();
 }
 
-void TapeWalk::DecideRecord(uint32_t i, SlotRange routed) {
+void TapeWalk::DecideRecord(uint32_t i, std::span<const uint32_t> routes) {
   Record& record = records_[i];
   Arena& arena = arena_of(i);
   const auto bank = BankOf(i);
   if (record.early_rank != kNone) arena.early.Erase(record.early_rank);
-  if (routed.count > 0) {
+  const auto routed = static_cast<size_t>(std::ranges::count_if(routes, [](uint32_t n) { return n > 0; }));
+  if (routed > 0) {
     record.decision = Decision::kNeeded;
-    if (options_.sparse) record.wanted = routed;
+    if (options_.sparse && IsSparse(routed, routes.size())) {
+      std::ranges::transform(routes, wanted(i).begin(), [](uint32_t n) { return n > 0; });
+    }
     ++(bank ? counts_.early_hits : counts_.missed);
     if (!bank || (arena.ready.contains(i) && LacksSlots(i, *bank))) MarkUnread(i);
     return;
@@ -216,16 +223,18 @@ uint32_t TapeWalk::Victim(uint32_t i) const {
   return victim;
 }
 
+// The next read of `i`: the first run of its missing slots, in the bank it has or in a new one.
 PlannedRead TapeWalk::Plan(uint32_t i) {
   const TapeRecord& record = tape_->records[i];
   Arena& arena = arena_of(i);
-  SlotRange slots = records_[i].wanted;
+  SlotRange slots;
   auto bank = BankOf(i);
   if (bank) {
-    slots = arena.table.Missing(*bank, slots);
+    slots = arena.table.Missing(*bank, wanted(i));
     arena.ready.Erase(i);
     ES_CHECK(arena.table.TopUp(*bank, slots).ok());
   } else {
+    slots = FirstRun(wanted(i));
     if (arena.table.available() == 0) {
       const uint32_t victim = Victim(i);
       const uint32_t taken = *BankOf(victim);
@@ -240,31 +249,36 @@ PlannedRead TapeWalk::Plan(uint32_t i) {
     bank = **reserved;
     arena.fills[*bank] = {record};
   }
-  arena.unread.Erase(i);
+  if (arena.table.Missing(*bank, wanted(i)).count == 0) arena.unread.Erase(i);
   if (records_[i].early_rank != kNone) arena.early.Erase(records_[i].early_rank);
   const uint64_t skipped = slots.first * record.record_bytes;
   const uint64_t bytes = slots.count * record.record_bytes;
-  arena.fills[*bank].pending_bytes = bytes;
-  return {i, record.arena, *bank, record.file, record.offset + skipped, skipped, bytes};
+  return {i, record.arena, *bank, slots, record.file, record.offset + skipped, skipped, bytes};
 }
 
-void TapeWalk::Complete(uint32_t a, uint32_t bank, const Status& read) {
-  Arena& arena = arenas_[a];
-  Fill& fill = arena.fills[bank];
-  if (read.ok()) {
+void TapeWalk::Complete(const PlannedRead& read, const Status& status) {
+  Arena& arena = arenas_[read.arena];
+  Fill& fill = arena.fills[read.bank];
+  if (status.ok()) {
     ++counts_.reads;
     ++fill.reads;
-    counts_.read_bytes += fill.pending_bytes;
-    fill.read_bytes += fill.pending_bytes;
+    counts_.read_bytes += read.bytes;
+    fill.read_bytes += read.bytes;
   } else {
     ++counts_.failed_reads;
   }
-  const auto owner = arena.table.owner(bank);
-  ES_CHECK(arena.table.Publish(bank, read).ok());
-  if (!owner) return CountWasted(fill);
-  const uint32_t i = *Find({a, owner->layer, owner->group});
+  const auto owner = arena.table.owner(read.bank);
+  ES_CHECK(arena.table.Publish(read.bank, read.slots, status).ok());
+  const bool filling = arena.table.state(read.bank) == BankState::kFilling;
+  if (!owner) {
+    if (!filling) CountWasted(fill);
+    return;
+  }
+  const uint32_t i = *Find({read.arena, owner->layer, owner->group});
+  if (!status.ok()) arena.unread.Erase(i);  // more of it would be read in vain: the error comes first
+  if (filling) return;
   arena.ready.Insert(i);
-  if (records_[i].decision == Decision::kNeeded && LacksSlots(i, bank)) MarkUnread(i);
+  if (LacksSlots(i, read.bank)) MarkUnread(i);
 }
 
 Result<uint32_t> TapeWalk::Find(const RecordId& id) const {
@@ -335,7 +349,7 @@ void TapeWalk::MarkUnread(uint32_t i) {
 bool TapeWalk::LacksSlots(uint32_t i, uint32_t bank) const {
   const ResidencyTable& table = arena_of(i).table;
   return records_[i].decision == Decision::kNeeded && table.error(bank).ok() &&
-         table.Missing(bank, records_[i].wanted).count > 0;
+         table.Missing(bank, wanted(i)).count > 0;
 }
 
 // The bank of `fill` was given back without a lease.

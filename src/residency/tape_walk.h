@@ -45,7 +45,7 @@ struct WalkOptions {
   std::vector<uint32_t> early_order = {};
   // Records from this tape index on are read only when demanded: 0 is on-demand, the end of a layer is layer-local.
   uint32_t horizon = kNoHorizon;
-  // Of a decided group read only the stretch of slots that has routes; else whole groups.
+  // Of a decided group with few routed experts read only these, neighbours together; else whole groups.
   bool sparse = false;
 };
 
@@ -54,6 +54,7 @@ struct PlannedRead {
   uint32_t record = 0;  // tape index
   uint32_t arena = 0;
   uint32_t bank = 0;
+  SlotRange slots;  // of the bank
   uint32_t file = 0;
   uint64_t offset = 0;       // in the file
   uint64_t bank_offset = 0;  // from the start of the bank
@@ -99,9 +100,10 @@ class TapeWalk {
   //         decided already.
   Status Decide(uint32_t layer, std::span<const uint32_t> routes);
 
-  // Reserves a bank for the next record, or nothing when none can be read now. Every read is followed by Complete.
+  // Reserves a bank for the next read, or nothing when none can begin now. Every read is followed by Complete. The
+  // reads of a record (sparse ones may be several) follow each other.
   std::optional<PlannedRead> Next();
-  void Complete(uint32_t arena, uint32_t bank, const Status& read);
+  void Complete(const PlannedRead& read, const Status& status);
 
   // The tape index of a record. Errors: InvalidArgument when it is not on the tape.
   Result<uint32_t> Find(const RecordId& id) const;
@@ -129,8 +131,7 @@ class TapeWalk {
   // What a bank was filled with.
   struct Fill {
     TapeRecord record;
-    uint64_t pending_bytes = 0;  // of the read in flight
-    uint64_t read_bytes = 0;     // of the reads completed well
+    uint64_t read_bytes = 0;  // of the reads completed well
     uint32_t reads = 0;
   };
   struct Arena {
@@ -147,7 +148,7 @@ class TapeWalk {
     bool used = false;
     uint32_t demands = 0;
     uint32_t early_rank = IndexSet::kNone;
-    SlotRange wanted;  // slots to be present before it can be leased
+    size_t first_slot = 0;  // in wanted_
   };
   // The routed records of a layer: tape indices [first, first + count).
   struct LayerGroups {
@@ -168,19 +169,27 @@ class TapeWalk {
   uint32_t Victim(uint32_t record) const;
   PlannedRead Plan(uint32_t record);
 
-  void DecideRecord(uint32_t record, SlotRange routed);
+  void DecideRecord(uint32_t record, std::span<const uint32_t> routes);
   void MarkUnread(uint32_t record);
   bool LacksSlots(uint32_t record, uint32_t bank) const;
   void CountWasted(Fill& fill);
   std::optional<uint32_t> BankOf(uint32_t record) const { return arena_of(record).table.BankOf(key_of(record)); }
   Arena& arena_of(uint32_t record) { return arenas_[tape_->records[record].arena]; }
   const Arena& arena_of(uint32_t record) const { return arenas_[tape_->records[record].arena]; }
+  // Slots to be present before the record can be leased.
+  std::span<uint8_t> wanted(uint32_t record) {
+    return {wanted_.data() + records_[record].first_slot, tape_->records[record].slots};
+  }
+  std::span<const uint8_t> wanted(uint32_t record) const {
+    return {wanted_.data() + records_[record].first_slot, tape_->records[record].slots};
+  }
   RecordKey key_of(uint32_t record) const { return {tape_->records[record].layer, tape_->records[record].group}; }
 
   std::vector<Arena> arenas_;
   std::shared_ptr<const Tape> tape_;
   WalkOptions options_;
   std::vector<Record> records_;      // [tape]
+  std::vector<uint8_t> wanted_;      // [slots of all records]
   std::vector<LayerGroups> layers_;  // [most layers of any arena]
   IndexSet demanded_;                // tape indices
   WalkCounts counts_;

@@ -65,7 +65,7 @@ struct ScriptedLayer {
     EXPECT_TRUE(walk.Start(tape, options).ok());
     struct Read {
       uint64_t end;
-      uint32_t bank;
+      PlannedRead planned;
     };
     std::vector<Read> reads;
     uint64_t now = 0;
@@ -79,7 +79,7 @@ struct ScriptedLayer {
           ++r;
           continue;
         }
-        walk.Complete(0, r->bank, Status::Ok());
+        walk.Complete(r->planned, Status::Ok());
         r = reads.erase(r);
       }
       if (!decided && now >= routing_time) {
@@ -100,7 +100,7 @@ struct ScriptedLayer {
       while (reads.size() < depth) {
         const auto read = walk.Next();
         if (!read) break;
-        reads.push_back({now + read_time, read->bank});
+        reads.push_back({now + read_time, *read});
       }
       uint64_t next = UINT64_MAX;
       for (const Read& r : reads) next = std::min(next, r.end);

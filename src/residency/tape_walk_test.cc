@@ -60,7 +60,7 @@ class Walk {
   }
   const std::vector<PlannedRead>& reads() const { return reads_; }
   void CompleteAll(const Status& status = Status::Ok()) {
-    for (const PlannedRead& read : reads_) walk_.Complete(read.arena, read.bank, status);
+    for (const PlannedRead& read : reads_) walk_.Complete(read, status);
     reads_.clear();
   }
   void Decide(uint32_t layer, std::vector<uint32_t> routes) {
@@ -114,14 +114,14 @@ TEST(TapeWalk, UnroutedGroupsAreSkippedDiscardedOrDropped) {
   Walk walk(3);
   walk.Start(walk.InOrder());
   EXPECT_EQ(walk.ReadAll(), (Records{0, 1, 2}));
-  walk->Complete(0, walk.reads()[0].bank, Status::Ok());
+  walk->Complete(walk.reads()[0], Status::Ok());
   walk.Decide(0, {0, 0, 0, 0, 1, 1, 0, 0});
   // Group 0 was Ready: its bank is free. Group 1 is Filling: its bank is not. Group 3 is never read.
   EXPECT_EQ(walk->table(0).available(), 1u);
   EXPECT_EQ(walk->counts().wasted_reads, 1u);
   EXPECT_EQ(walk->counts().wasted_bytes, kSlots * kPageBytes);
   EXPECT_EQ(walk.ReadAll(), (Records{4}));
-  walk->Complete(0, walk.reads()[1].bank, Status::Ok());
+  walk->Complete(walk.reads()[1], Status::Ok());
   EXPECT_EQ(walk->table(0).available(), 1u);
   EXPECT_EQ(walk->counts().wasted_reads, 2u);
 }
@@ -304,7 +304,7 @@ TEST(TapeWalk, NextRequestFindsItsFirstBanksFilled) {
   Walk walk(3);
   walk.Start(walk.InOrder());
   EXPECT_EQ(walk.ReadAll(), (Records{0, 1, 2}));
-  walk->Complete(0, walk.reads()[0].bank, Status::Ok());
+  walk->Complete(walk.reads()[0], Status::Ok());
   walk->Stop();
   EXPECT_FALSE(walk->Next());
   walk.Start(walk.InOrder());
@@ -312,7 +312,7 @@ TEST(TapeWalk, NextRequestFindsItsFirstBanksFilled) {
   walk.Decide(0, kAllRouted);
   EXPECT_TRUE(walk.Use(0));
   EXPECT_FALSE(walk.Use(1));
-  walk->Complete(0, walk.reads()[1].bank, Status::Ok());
+  walk->Complete(walk.reads()[1], Status::Ok());
   EXPECT_TRUE(walk.Use(1));
   EXPECT_EQ(walk->counts().early_hits, 3u);
   EXPECT_EQ(walk->counts().missed, 1u);
@@ -323,10 +323,10 @@ TEST(TapeWalk, BanksTheNextRequestWouldNotReadFirstAreGivenBack) {
   Walk walk(2);
   walk.Start({.early_order = {8, 9}});
   EXPECT_EQ(walk.ReadAll(), (Records{8, 9}));
-  walk->Complete(0, walk.reads()[0].bank, Status::Ok());
+  walk->Complete(walk.reads()[0], Status::Ok());
   walk.Start(walk.InOrder());
   EXPECT_EQ(walk.ReadAll(), (Records{0}));
-  walk->Complete(0, walk.reads()[1].bank, Status::Ok());
+  walk->Complete(walk.reads()[1], Status::Ok());
   EXPECT_EQ(walk->counts().wasted_reads, 2u);
   EXPECT_EQ(walk.ReadAll(), (Records{1}));
 }

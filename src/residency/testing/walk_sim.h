@@ -135,7 +135,7 @@ class WalkSim {
     program_.clear();
     pc_ = 0;
     routes_.assign(layers_, std::vector<uint32_t>(experts_));
-    wanted_.assign(tape_->records.size(), SlotRange{});
+    wanted_.assign(tape_->records.size(), {});
     needed_.assign(tape_->records.size(), false);
     used_.assign(tape_->records.size(), false);
     asynchronous_ = Chance(50);
@@ -153,7 +153,7 @@ class WalkSim {
         AppendLayer(i, end, density, out_of_order);
       } else {
         needed_[i] = true;
-        wanted_[i] = {0, 1};
+        wanted_[i] = {true};
         program_.push_back({Op::Kind::kAcquire, i});
         program_.push_back({Op::Kind::kDrop, i});
       }
@@ -167,14 +167,14 @@ class WalkSim {
     std::vector<uint32_t> order;
     for (uint32_t i = begin; i < end; ++i) {
       const TapeRecord& record = tape_->records[i];
-      std::vector<uint32_t> routed;
+      std::vector<bool> routed(record.slots);
       for (uint32_t r = 0; r < record.slots; ++r) {
         if (!Chance(density)) continue;
         routes_[layer][record.group * group_size_ + r] = Between(1, 9);
-        routed.push_back(r);
+        routed[r] = true;
       }
-      if (routed.empty()) continue;
-      wanted_[i] = sparse_ ? SlotRange{routed.front(), routed.back() - routed.front() + 1} : SlotRange{0, record.slots};
+      if (std::ranges::find(routed, true) == routed.end()) continue;
+      wanted_[i] = sparse_ ? routed : std::vector<bool>(record.slots, true);
       order.push_back(i);
     }
     if (out_of_order) std::reverse(order.begin(), order.end());
@@ -224,7 +224,7 @@ class WalkSim {
     if (!status.ok()) Fail(status.message());
     for (uint32_t i = 0; i < tape_->records.size(); ++i) {
       const TapeRecord& record = tape_->records[i];
-      if (record.routed && record.layer == layer) needed_[i] = wanted_[i].count > 0;
+      if (record.routed && record.layer == layer) needed_[i] = !wanted_[i].empty();
     }
     return status.ok();
   }
@@ -283,7 +283,11 @@ class WalkSim {
       if (!read) return;
       CheckOrder(*read, in_bank);
       for (const Flight& f : in_flight_) {
-        if (f.read.arena == read->arena && f.read.bank == read->bank) Fail("a bank is read twice at once");
+        const SlotRange a = f.read.slots, b = read->slots;
+        if (f.read.arena == read->arena && f.read.bank == read->bank && a.first < b.first + b.count &&
+            b.first < a.first + a.count) {
+          Fail("a slot is read twice at once");
+        }
       }
       for (const Lease& lease : leases_) {
         if (tape_->records[lease.record].arena == read->arena && lease.bank == read->bank)
@@ -310,7 +314,7 @@ class WalkSim {
     const Flight flight = in_flight_[which];
     in_flight_.erase(in_flight_.begin() + static_cast<ptrdiff_t>(which));
     if (!flight.fails) Stamp(flight.read, false);
-    walk_->Complete(flight.read.arena, flight.read.bank, flight.fails ? Status::Io("injected") : Status::Ok());
+    walk_->Complete(flight.read, flight.fails ? Status::Io("injected") : Status::Ok());
   }
 
   void Stamp(const PlannedRead& read, bool poison) {
@@ -323,20 +327,21 @@ class WalkSim {
   void CheckLease(const Lease& lease) {
     const TapeRecord& record = tape_->records[lease.record];
     const uint64_t slot_pages = record.record_bytes / kPageBytes;
-    const uint64_t first = wanted_[lease.record].first * slot_pages;
-    const uint64_t end = first + wanted_[lease.record].count * slot_pages;
-    for (uint64_t p = first; p < end; ++p) {
+    for (uint64_t p = 0; p < record.slots * slot_pages; ++p) {
+      if (!wanted_[lease.record][p / slot_pages]) continue;
       if (PagesOf(record.arena, lease.bank)[p] == record.offset / kPageBytes + p) continue;
       return Fail(fmt::format("a lease of layer {} group {} holds wrong bytes", record.layer, record.group));
     }
   }
 
   void CheckBanks() {
-    size_t filling = 0;
     for (uint32_t a = 0; a < shapes_.size(); ++a) {
-      for (uint32_t b = 0; b < shapes_[a].banks; ++b) filling += walk_->table(a).state(b) == BankState::kFilling;
+      for (uint32_t b = 0; b < shapes_[a].banks; ++b) {
+        const bool reading =
+            std::ranges::any_of(in_flight_, [&](const Flight& f) { return f.read.arena == a && f.read.bank == b; });
+        if (reading != (walk_->table(a).state(b) == BankState::kFilling)) Fail("a bank is Filling if it is being read");
+      }
     }
-    if (filling != in_flight_.size()) Fail("not every Filling bank is being read");
     for (const Lease& lease : leases_) {
       if (walk_->table(tape_->records[lease.record].arena).state(lease.bank) != BankState::kInUse) {
         Fail("a leased bank is not InUse");
@@ -366,7 +371,7 @@ class WalkSim {
   uint32_t horizon_ = 0, failure_percent_ = 0;
   bool sparse_ = false, layer_local_ = false, asynchronous_ = false;
   std::vector<std::vector<uint32_t>> routes_;  // [layer][position]
-  std::vector<SlotRange> wanted_;              // [tape]
+  std::vector<std::vector<bool>> wanted_;      // [tape][slots], empty: not needed
   std::vector<bool> needed_, used_;            // [tape], as decided so far
   std::vector<Op> program_;
   size_t pc_ = 0;
