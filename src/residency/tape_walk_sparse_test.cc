@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/aligned_buffer.h"
 #include "residency/tape_walk.h"
 
 namespace estream {
