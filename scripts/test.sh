@@ -12,7 +12,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 optimised='(kernels|device|oracle|mistakes|streaming)_test'
 
 # The programs whose code shares memory between threads.
-threaded='(base|residency|streaming)_test'
+threaded='(base|residency|pipeline|streaming)_test'
 
 closing_lines=()
 failed=0
@@ -50,7 +50,7 @@ run_ctest asan
 echo "== thread sanitizer =="
 mapfile -t programs < <(targets tsan "$threaded")
 scripts/build.sh tsan "${programs[@]}"
-run_ctest tsan -L "^$threaded\$" -E '^TapeWalkModel'  # it has one thread
+run_ctest tsan -L "^$threaded\$" -E '^(TapeWalkModel|LayerTime|Simulate)'  # they have one thread
 
 if [[ ${LONG:-0} == 1 ]]; then
   echo "== fuzzing =="

@@ -86,6 +86,7 @@ class Simulation {
     Compute(layer.block_ns);
     decided_ = {now_, ++step_};
     ++step_;  // that of the layer's groups
+    reads_early_ = layer.early && ReadsEarly(schedule_);
     for (const ModelGroup& group : layer.groups) PassGroup(group);
   }
 
@@ -110,8 +111,8 @@ class Simulation {
   // From when on the schedule lets the next group of the layer be read.
   Instant MayStart() const {
     if (schedule_ == Schedule::kOnDemand) return {now_, step_};
-    if (schedule_ == Schedule::kPerLayer) return begun_;
-    return ReadsEarly(schedule_) ? Instant{} : decided_;
+    if (!reads_early_) return decided_;
+    return schedule_ == Schedule::kPerLayer ? begun_ : Instant{};
   }
 
   // Returns when the group is there.
@@ -141,10 +142,11 @@ class Simulation {
   FreeTimes<uint64_t> slots_;  // [Q]
   UnionLength io_;
 
-  uint64_t now_ = 0;   // the executor's time
-  uint64_t step_ = 0;  // its last step
-  Instant begun_;      // the layer
-  Instant decided_;    // its routes: T_route
+  uint64_t now_ = 0;          // the executor's time
+  uint64_t step_ = 0;         // its last step
+  Instant begun_;             // the layer
+  Instant decided_;           // its routes: T_route
+  bool reads_early_ = false;  // its groups
   ModelOutcome out_;
 };
 

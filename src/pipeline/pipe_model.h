@@ -24,6 +24,9 @@ struct ModelGroup {
 struct ModelLayer {
   uint64_t block_ns = 0;  // T_ne
   std::vector<ModelGroup> groups;
+  // Whether its groups may be read before its routes are known, as the schedule does; not where few routes are
+  // expected. A layer where they may not is followed by none where they may.
+  bool early = true;
 };
 
 struct ModelRequest {
@@ -56,7 +59,8 @@ uint64_t LayerTime(const ModelLayer& layer, uint32_t queue_depth, uint32_t bank_
 // banks, or with the first `filled` groups of the tape in theirs, as after a request of a stream that was kept warm.
 // What differs from eq. 5: reading goes on across layers (stream), completions may be out of order, a read that
 // starts after its layer's routes are known skips groups without routes, and a group read in vain frees its bank when
-// it is there and known to be in vain. At one instant completed reads come first, then the executor.
+// it is there and known to be in vain. Early reads are in pack order. At one instant completed reads come first, then
+// the executor.
 //
 // Equals what Loader and StreamingExperts do, to the nanosecond, when reads and calls take exactly these times.
 //

@@ -97,7 +97,8 @@ TEST(Simulate, PerLayerIsTheSumOfEquationFiveWhenNothingIsSkipped) {
   const uint32_t seed = std::random_device{}();
   for (uint32_t run = 0; run < 3000; ++run) {
     PipeRandom random(seed, run);
-    const PipeSetup setup = random.Setup();
+    PipeSetup setup = random.Setup();
+    setup.schedule = Schedule::kPerLayer;  // whole groups
     ModelRequest request = random.Request(setup, 100).times;
     const uint64_t read_ns = random.Between(1, 50);
     const uint32_t q = random.Between(1, 5);
@@ -131,7 +132,8 @@ TEST(Simulate, MoreOfAnythingIsNoSlowerWhenNothingIsReadInVain) {
   const uint32_t seed = std::random_device{}();
   for (uint32_t run = 0; run < 5000; ++run) {
     PipeRandom random(seed, run);
-    const PipeSetup setup = random.Setup();
+    PipeSetup setup = random.Setup();
+    setup.schedule = Schedule::kPerLayer;  // whole groups
     ModelRequest request = random.Request(setup, 100).times;
     const uint32_t q = random.Between(1, 5);
     const uint32_t b = q + random.Between(q == 1 ? 1 : 0, 3);
