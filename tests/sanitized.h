@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this build is instrumented: what only long runs show is left to the optimised build then.
+// Whether this build is instrumented, or run by an emulator: what only long runs show is left to the optimised build
+// then.
 #pragma once
 
 namespace estream {
@@ -8,6 +9,12 @@ namespace estream {
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
+#endif
+
+#ifdef ES_EMULATED
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
 #endif
 
 }  // namespace estream

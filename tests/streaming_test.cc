@@ -102,6 +102,7 @@ class LateDevice : public Device {
   void Free(const DeviceBuffer& buffer) override { device_->Free(buffer); }
   Result<uint32_t> Build(const ExpertSpec& s, const Capacity& c) override { return device_->Build(s, c); }
   Result<uint32_t> Build(const BlockSpec& s, const Capacity& c) override { return device_->Build(s, c); }
+  void Drop(uint32_t graph) override { device_->Drop(graph); }
   Result<Ticket> Submit(const ExpertInvocation& call) override { return Queue(call); }
   Result<Ticket> Submit(const BlockInvocation& call) override { return Queue(call); }
   Status Wait(Ticket ticket) override {
@@ -200,9 +201,10 @@ INSTANTIATE_TEST_SUITE_P(Activations, StreamingTest, ::testing::Values("q8", "f3
 
 constexpr Schedule kStreaming[] = {Schedule::kStream, Schedule::kPerLayer, Schedule::kAfterRouting,
                                    Schedule::kOnDemand};
-constexpr Schedule kOwnShape[] = {Schedule::kNaive, Schedule::kLayer2, Schedule::kLayerAll};
+constexpr Schedule kOwnShape[] = {Schedule::kNaive, Schedule::kLayer2, Schedule::kLayerAll, Schedule::kGraphPerExpert};
 
 TEST_P(StreamingTest, EqualsResidentForEveryShapeScheduleAndStorageEngine) {
+  constexpr uint32_t kEvery = kEmulated ? 31 : kSanitized ? 5 : 1;  // odd: both engines take part
   uint32_t runs = 0;
   for (const Schedule schedule : kStreaming) {
     for (const uint32_t group : {1u, 2u, 4u, 8u, 3u}) {  // 8 = E; 3 leaves a short last group
@@ -213,7 +215,7 @@ TEST_P(StreamingTest, EqualsResidentForEveryShapeScheduleAndStorageEngine) {
           options.shape = {group, banks, depth};
           if (!CheckShape(schedule, options.shape, rig_->plan->experts).ok()) continue;
           for (const auto engine : {ReadEngineOptions::Kind::kAuto, ReadEngineOptions::Kind::kThreads}) {
-            if (kSanitized && ++runs % 5 != 0) continue;
+            if (++runs % kEvery != 0) continue;
             SCOPED_TRACE(fmt::format("{} G={} B={} Q={} engine {}", ScheduleName(schedule), group, banks, depth,
                                      static_cast<int>(engine)));
             options.engine = engine;
@@ -231,6 +233,10 @@ TEST_P(StreamingTest, EqualsResidentForSchedulesWithAShapeOfTheirOwn) {
     StreamOptions options;
     options.schedule = schedule;
     options.shape = *ResolveShape(schedule, {0, 0, 0}, rig_->plan->experts, rig_->plan->layers.size());
+    options.build_graph = [this](uint32_t layer) {
+      const uint32_t expert_class = rig_->plan->layers[rig_->plan->sparse_layers[layer]].expert_class;
+      return rig_->device->Build(rig_->plan->expert_classes[expert_class], {64, 256});
+    };
     ASSERT_NO_FATAL_FAILURE(ExpectResidentBits(file_, options, rig_->device.get()));
   }
 }
@@ -284,6 +290,18 @@ TEST_P(StreamingTest, UnroutedGroupsAreNotReadAfterRouting) {
   EXPECT_EQ(counts.wasted_reads, 0u);
 }
 
+TEST_P(StreamingTest, NeitherWholeGroupsNorAnotherEarlyOrderChangesABit) {
+  for (const uint32_t group : {1u, 3u, 4u}) {
+    for (const bool sparse : {false, true}) {
+      StreamOptions options;
+      options.shape = {group, 3, 2};
+      options.sparse_reads = sparse;
+      options.early_order = EarlyOrder::kPrevious;
+      ASSERT_NO_FATAL_FAILURE(ExpectResidentBits(file_, options, rig_->device.get()));
+    }
+  }
+}
+
 TEST_P(StreamingTest, AShapeTheScheduleCannotRunIsRefused) {
   for (const StreamShape& shape : {StreamShape{0, 3, 2}, {9, 3, 2}, {4, 1, 1}, {4, 3, 0}, {4, 3, 4}}) {
     StreamOptions options;
@@ -317,6 +335,7 @@ TEST(Schedule, ShapesAreTheAskedTheDefaultOrTheSchedulesOwn) {
   EXPECT_EQ(Resolved(Schedule::kLayer2, {64, 0, 0}), "64 2 2");
   EXPECT_EQ(Resolved(Schedule::kLayerAll, {0, 0, 0}), "64 16 2");
   EXPECT_EQ(Resolved(Schedule::kLayerAll, {0, 0, 0}, 64, 1), "64 1 1");
+  EXPECT_EQ(Resolved(Schedule::kGraphPerExpert, {0, 0, 0}), "1 1 1");
   EXPECT_EQ(Resolved(Schedule::kNaive, {0, 0, 2}), "--queue-depth 2: schedule \"naive\" has 1 of its own");
 }
 

@@ -62,6 +62,9 @@ class Device {
   virtual Result<uint32_t> Build(const ExpertSpec& spec, const Capacity& capacity) = 0;
   virtual Result<uint32_t> Build(const BlockSpec& spec, const Capacity& capacity) = 0;
 
+  // Forgets a graph; its number may be given out again. Pre: no call of it is pending.
+  virtual void Drop(uint32_t graph) = 0;
+
   // Queues or runs a call; in order. Errors: InvalidArgument when the call does not fit its graph's capacity or a
   // route's expert has no slot (nothing is written); Device when it failed.
   virtual Result<Ticket> Submit(const ExpertInvocation& call) = 0;

@@ -191,6 +191,26 @@ TEST(Devices, AgreeOnEveryDistributionOfRoutes) {
   ExpectExpertsAgree(all);
 }
 
+TEST(Devices, GiveOutNumbersOfDroppedGraphsAgain) {
+  for (const char* name : {"cpu", "reference"}) {
+    const auto made = MakeDevice({name, 1, nullptr, ""});
+    ASSERT_TRUE(made.ok());
+    Device* const device = made->get();
+    const BlockSpec spec = NormSpec{64, 1e-5f, {64, 0, 0}};
+    const uint32_t kept = *device->Build(spec, {8, 8});
+    const uint32_t dropped = *device->Build(spec, {8, 8});
+    device->Drop(dropped);
+    BlockInvocation call;
+    call.graph = dropped;
+    EXPECT_EQ(device->Submit(call).status().code(), StatusCode::kInvalidArgument);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(*device->Build(spec, {8, 8}), dropped);
+      device->Drop(dropped);
+    }
+    EXPECT_NE(kept, dropped);
+  }
+}
+
 TEST(Devices, AreFoundByName) {
   auto reference = MakeDevice({"reference", 0, nullptr, ""});
   ASSERT_TRUE(reference.ok());

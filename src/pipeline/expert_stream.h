@@ -20,6 +20,12 @@ struct ExpertWork {
   BufferRef y;
 };
 
+// How many routes a request will have, as far as that is known before it starts.
+struct RouteCounts {
+  uint64_t layer = UINT64_MAX;  // in every sparse layer but the last
+  uint64_t last = UINT64_MAX;   // in the last one, where only asked rows are computed
+};
+
 // A request is StartRequest, then Begin and Run for every layer in order, then EndRequest, also after an error.
 //
 // Threads: the request thread.
@@ -29,6 +35,9 @@ class ExpertStream {
 
   // A new request: reading may begin. Errors: Io, when the storage is gone.
   virtual Status StartRequest() = 0;
+
+  // Before StartRequest: what is known of the request. It changes what is read before routes are known, and no result.
+  virtual void Expect(const RouteCounts& routes) { (void)routes; }
 
   // The non-expert work of `layer` begins: loading may start before its routes are known.
   virtual void Begin(uint32_t layer) = 0;

@@ -8,6 +8,7 @@
 
 #include "pipeline/testing/virtual_pipe.h"
 #include "pipeline/testing/watchdog.h"
+#include "tests/sanitized.h"
 
 namespace estream {
 
@@ -25,12 +26,13 @@ using testing::VirtualPipe;
 using testing::Watchdog;
 
 std::string Describe(uint32_t seed, uint32_t run, const PipeSetup& s) {
-  return fmt::format("seed {} run {}: {} E={} layers {} G={} B={} Q={}", seed, run, ScheduleName(s.schedule), s.experts,
-                     s.layers, s.shape.group_size, s.shape.bank_count, s.shape.queue_depth);
+  return fmt::format("seed {} run {}: {} E={} layers {} G={} B={} Q={}{}", seed, run, ScheduleName(s.schedule),
+                     s.experts, s.layers, s.shape.group_size, s.shape.bank_count, s.shape.queue_depth,
+                     s.sparse_reads ? ", sparse" : "");
 }
 
-// How many groups a stream that was kept warm finds in its banks.
-uint32_t Filled(const PipeSetup& setup) {
+// How many groups a stream that was kept warm reads before a request comes.
+uint32_t ReadAhead(const PipeSetup& setup) {
   if (!ReadsEarly(setup.schedule) || setup.schedule == Schedule::kPerLayer) return 0;
   return std::min(setup.shape.bank_count, setup.layers * setup.groups());
 }
@@ -39,7 +41,7 @@ TEST(VirtualPipe, RandomRequestsEndExactlyWhenTheModelSays) {
   const Watchdog watchdog("random requests on a virtual clock");
   const uint32_t seed = std::random_device{}();
   uint64_t stalls = 0, wasted = 0;
-  for (uint32_t run = 0; run < 4000; ++run) {
+  for (uint32_t run = 0; run < (kSanitized ? 1000 : 4000); ++run) {
     PipeRandom random(seed, run);
     const PipeSetup setup = random.Setup();
     const PipeRequest request = random.Request(setup, random.Between(0, 100));
@@ -50,14 +52,14 @@ TEST(VirtualPipe, RandomRequestsEndExactlyWhenTheModelSays) {
     wasted += model.wasted_reads;
   }
   // The requests must reach every rule, else the test above shows nothing.
-  EXPECT_GT(stalls, 1000u);
-  EXPECT_GT(wasted, 1000u);
+  EXPECT_GT(stalls, 300u);
+  EXPECT_GT(wasted, 300u);
 }
 
 TEST(VirtualPipe, TheSecondRequestOfAWarmStreamFindsItsFirstBanksFilled) {
   const Watchdog watchdog("two requests on a virtual clock");
   const uint32_t seed = std::random_device{}();
-  for (uint32_t run = 0; run < 1000; ++run) {
+  for (uint32_t run = 0; run < (kSanitized ? 300 : 1000); ++run) {
     PipeRandom random(seed, run);
     const PipeSetup setup = random.Setup();
     const uint32_t percent = random.Between(0, 100);
@@ -67,9 +69,13 @@ TEST(VirtualPipe, TheSecondRequestOfAWarmStreamFindsItsFirstBanksFilled) {
     VirtualPipe pipe(setup, random.Between(1, 5), warm);
     pipe.Run(first);
     pipe.Drain();
-    const uint32_t filled = warm ? Filled(setup) : 0;
-    ASSERT_EQ(pipe.Run(second, filled), Simulate(second.times, setup.schedule, setup.shape, filled))
-        << Describe(seed, run, setup) << (warm ? ", warm" : "");
+    // What is not to be read early is not kept either.
+    const uint32_t ahead = warm ? ReadAhead(setup) : 0;
+    const auto early = std::ranges::count_if(second.times.layers, [](const ModelLayer& layer) { return layer.early; });
+    const uint32_t filled = std::min(ahead, static_cast<uint32_t>(early) * setup.groups());
+    ModelOutcome model = Simulate(second.times, setup.schedule, setup.shape, filled);
+    model.wasted_reads += ahead - filled;
+    ASSERT_EQ(pipe.Run(second, filled), model) << Describe(seed, run, setup) << (warm ? ", warm" : "");
   }
 }
 

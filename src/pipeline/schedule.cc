@@ -28,6 +28,7 @@ constexpr Row kRows[] = {
     {Schedule::kNaive, "naive", 3, true},
     {Schedule::kLayer2, "layer-2", 2, true},
     {Schedule::kLayerAll, "layer-all", 1, true},
+    {Schedule::kGraphPerExpert, "graph-per-expert", 1, false},
     {Schedule::kResident, "resident", 0, false},
 };
 
@@ -49,6 +50,8 @@ Result<Schedule> ParseSchedule(std::string_view name) {
   return Status::InvalidArgument(fmt::format("unknown schedule \"{}\" (known: {})", name.substr(0, 40), known));
 }
 
+bool ReadsSparse(Schedule schedule) { return schedule == Schedule::kStream; }
+
 bool ReadsEarly(Schedule schedule) { return RowOf(schedule).reads_early; }
 
 Result<StreamShape> ResolveShape(Schedule schedule, const StreamShape& asked, uint32_t experts, uint32_t layers) {
@@ -59,6 +62,8 @@ Result<StreamShape> ResolveShape(Schedule schedule, const StreamShape& asked, ui
     shape = {experts, 2, 2};
   } else if (schedule == Schedule::kLayerAll) {
     shape = {experts, layers, std::min(2u, layers)};
+  } else if (schedule == Schedule::kGraphPerExpert) {
+    shape = {1, 1, 1};
   } else {
     if (asked.bank_count != 0) shape.bank_count = asked.bank_count;
     shape.group_size = asked.group_size != 0 ? asked.group_size : std::min(shape.group_size, experts);

@@ -20,6 +20,9 @@ enum class Schedule : uint8_t {
   kNaive,     // one expert a read, one read at a time
   kLayer2,    // two banks of a whole layer
   kLayerAll,  // a bank of a whole layer for each layer
+  // kOnDemand for single experts, each with a graph that is built for it and dropped after it: what a graph runtime
+  // does that cannot bind addresses late.
+  kGraphPerExpert,
 };
 
 // Errors: InvalidArgument, listing the known names.
@@ -28,6 +31,9 @@ const char* ScheduleName(Schedule schedule);
 
 // Whether reads begin before the routes of their layer are known.
 bool ReadsEarly(Schedule schedule);
+
+// Whether of a group with few routed experts only these may be read. The paper's schedules read whole groups.
+bool ReadsSparse(Schedule schedule);
 
 // How a stream of expert groups is cut and buffered.
 struct StreamShape {

@@ -26,6 +26,7 @@ class StreamingExpertsImpl : public StreamingExperts {
   Status Init(std::shared_ptr<RecordFile> file);
 
   Status StartRequest() override;
+  void Expect(const RouteCounts& routes) override { expected_ = routes; }
   void Begin(uint32_t layer) override;
   Status Run(const ExpertWork& work) override;
   void EndRequest() override;
@@ -34,10 +35,13 @@ class StreamingExpertsImpl : public StreamingExperts {
 
  private:
   Status MakeTape();
+  std::vector<uint32_t> EarlyReads() const;
   Status RunGroup(const ExpertWork& work, uint32_t group, uint32_t first_route, uint32_t route_count);
   Result<BankLease> Take(uint32_t layer, uint32_t group);
   Status CheckRecords(const BankLease& lease, uint32_t layer, uint32_t group) const;
-  Status Submit(const ExpertWork& work, const BankLease& lease, uint32_t group, uint32_t first_route,
+  Status RunWithOwnGraph(const ExpertWork& work, const BankLease& lease, uint32_t group, uint32_t first_route,
+                         uint32_t route_count);
+  Status Submit(const ExpertWork& work, const BankLease& lease, uint32_t graph, uint32_t group, uint32_t first_route,
                 uint32_t route_count);
   Status Settle();
   TraceRecorder* trace() const { return options_.clock->trace; }
@@ -54,6 +58,9 @@ class StreamingExpertsImpl : public StreamingExperts {
   std::shared_ptr<const Tape> tape_;
   std::unique_ptr<ReadEngine> engine_;
   std::unique_ptr<Loader> loader_;
+
+  RouteCounts expected_;                // of the next request
+  std::vector<uint8_t> routed_before_;  // [tape] groups that the last request to run each layer had routes to
 
   // The request under way.
   uint64_t epoch_ = 0;
@@ -117,16 +124,37 @@ Status StreamingExpertsImpl::MakeTape() {
     tape->AppendGroups(layout, kArena, l, kFile);
     layer_end_.push_back(static_cast<uint32_t>(tape->records.size()));
   }
+  routed_before_.assign(tape->records.size(), 1);
   tape_ = std::move(tape);
   return Status::Ok();
+}
+
+// Groups in the order in which they are read before routes are known. Of a layer with few routes none is: most of it
+// would be read in vain, while what the layer before still needs waits behind it.
+std::vector<uint32_t> StreamingExpertsImpl::EarlyReads() const {
+  std::vector<uint32_t> order;
+  for (uint32_t l = 0; l < layers_.size(); ++l) {
+    const uint64_t routes = l + 1 < layers_.size() ? expected_.layer : expected_.last;
+    if (ReadsSparse(options_.schedule) && routes < options_.expert_count / 2) continue;
+    const auto begin = static_cast<ptrdiff_t>(order.size());
+    for (uint32_t i = l == 0 ? 0 : layer_end_[l - 1]; i < layer_end_[l]; ++i) order.push_back(i);
+    if (options_.early_order == EarlyOrder::kPack) continue;
+    std::stable_partition(order.begin() + begin, order.end(), [&](uint32_t i) { return routed_before_[i] != 0; });
+  }
+  return order;
 }
 
 Status StreamingExpertsImpl::StartRequest() {
   WalkOptions walk;
   walk.epoch = ++epoch_;
-  if (ReadsEarly(options_.schedule)) walk.early_order = tape_->RoutedInOrder();
+  if (ReadsEarly(options_.schedule)) walk.early_order = EarlyReads();
+  walk.sparse = options_.sparse_reads && ReadsSparse(options_.schedule);
   // Layer-local loading begins with the layer (Begin moves the horizon); on-demand never reads unasked.
-  if (options_.schedule == Schedule::kPerLayer || options_.schedule == Schedule::kOnDemand) walk.horizon = 0;
+  const Schedule schedule = options_.schedule;
+  if (schedule == Schedule::kPerLayer || schedule == Schedule::kOnDemand || schedule == Schedule::kGraphPerExpert) {
+    walk.horizon = 0;
+  }
+  expected_ = {};
   return loader_->Start(tape_, std::move(walk));
 }
 
@@ -144,6 +172,7 @@ Status StreamingExpertsImpl::Run(const ExpertWork& work) {
   for (uint32_t group = 0; group < layout.group_count(); ++group) {
     uint32_t end = first;
     while (end < work.route_count && layout.group_of(work.host_routes[end].expert) == group) ++end;
+    routed_before_[layer_end_[work.layer] - layout.group_count() + group] = end > first;
     if (end > first) ES_RETURN_IF_ERROR(RunGroup(work, group, first, end - first));
     first = end;
   }
@@ -157,16 +186,33 @@ Status StreamingExpertsImpl::RunGroup(const ExpertWork& work, uint32_t group, ui
   ES_ASSIGN_OR_RETURN(BankLease lease, Take(work.layer, group));
   ES_RETURN_IF_ERROR(Settle());
   if (options_.check) ES_RETURN_IF_ERROR(CheckRecords(lease, work.layer, group));
-  const Status submitted = Submit(work, lease, group, first_route, route_count);
+  if (options_.schedule == Schedule::kGraphPerExpert) {
+    return RunWithOwnGraph(work, lease, group, first_route, route_count);
+  }
+  const Status submitted = Submit(work, lease, layers_[work.layer].graph, group, first_route, route_count);
   running_ = std::move(lease);
   running_layer_ = work.layer;
   running_group_ = group;
   return submitted;
 }
 
+Status StreamingExpertsImpl::RunWithOwnGraph(const ExpertWork& work, const BankLease& lease, uint32_t group,
+                                             uint32_t first_route, uint32_t route_count) {
+  const auto build = [&] {
+    const ComputeSpan span(options_.clock, "build", work.layer, group);
+    return options_.build_graph(work.layer);
+  };
+  ES_ASSIGN_OR_RETURN(const uint32_t graph, build());
+  Status status = Submit(work, lease, graph, group, first_route, route_count);
+  if (status.ok()) status = device_->Wait(running_ticket_);
+  device_->Drop(graph);
+  return status;
+}
+
 Status StreamingExpertsImpl::CheckRecords(const BankLease& lease, uint32_t layer, uint32_t group) const {
   const GroupLayout& layout = layouts_[layer];
   for (uint32_t r = 0; r < layout.experts_in(group); ++r) {
+    if (route_counts_[group * layout.group_size + r] == 0) continue;  // it may not have been read
     const auto record = lease.memory().subspan(r * layout.record_bytes, layout.record_bytes);
     ES_RETURN_IF_ERROR(options_.check(layer, group * layout.group_size + r, record));
   }
@@ -186,7 +232,7 @@ Result<BankLease> StreamingExpertsImpl::Take(uint32_t layer, uint32_t group) {
 }
 
 // Binds the bank and submits the group's routes: placement, arena and stride are all that differs between groups.
-Status StreamingExpertsImpl::Submit(const ExpertWork& work, const BankLease& lease, uint32_t group,
+Status StreamingExpertsImpl::Submit(const ExpertWork& work, const BankLease& lease, uint32_t graph, uint32_t group,
                                     uint32_t first_route, uint32_t route_count) {
   const GroupLayout& layout = layouts_[work.layer];
   const uint64_t row = uint64_t{lease.bank()} * options_.expert_count;
@@ -197,7 +243,7 @@ Status StreamingExpertsImpl::Submit(const ExpertWork& work, const BankLease& lea
   }
 
   ExpertInvocation call;
-  call.graph = layers_[work.layer].graph;
+  call.graph = graph;
   call.tokens = work.tokens;
   call.expert_count = options_.expert_count;
   call.slot_count = layout.experts_in(group);
@@ -238,7 +284,8 @@ void StreamingExpertsImpl::EndRequest() {
 
 StreamCounts StreamingExpertsImpl::counts() const {
   const LoaderCounts c = loader_->counts();
-  return {c.reads, c.read_bytes, c.wasted_reads, c.wasted_bytes, c.stall_ns, c.io_ns, c.waiting};
+  return {c.reads,  c.read_bytes, c.wasted_reads, c.wasted_bytes, c.early_hits,
+          c.missed, c.stall_ns,   c.io_ns,        c.waiting};
 }
 
 // Threads: the read engine's.

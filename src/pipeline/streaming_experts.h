@@ -26,6 +26,8 @@ struct StreamedLayer {
   uint64_t record_bytes = 0;  // W_e of the layer's class
 };
 
+enum class EarlyOrder : uint8_t { kPack, kPrevious };
+
 struct StreamOptions {
   Schedule schedule = Schedule::kStream;
   StreamShape shape;
@@ -34,6 +36,13 @@ struct StreamOptions {
   uint32_t max_routes = 0;    // C of the graphs
   ReadEngineOptions::Kind engine = ReadEngineOptions::Kind::kAuto;
   bool register_buffers = true;
+  // Builds a graph for an expert of `layer`; only kGraphPerExpert needs it.
+  std::function<Result<uint32_t>(uint32_t layer)> build_graph;
+  // Of a group with few routed experts read only these, once they are known and if the schedule does so.
+  bool sparse_reads = true;
+  // Which groups are read before their layer's routes are known: in pack order, or those first that the request before
+  // had routes to.
+  EarlyOrder early_order = EarlyOrder::kPack;
   // For an engine that is asked again and again: the end of a request begins to read what the next one needs first, if
   // the schedule reads across layers.
   bool keep_warm = false;
@@ -54,9 +63,11 @@ struct StreamCounts {
   uint64_t read_bytes = 0;
   uint64_t wasted_reads = 0;  // read and not used
   uint64_t wasted_bytes = 0;
-  uint64_t stall_ns = 0;  // the executor waited for a group
-  uint64_t io_ns = 0;     // union of read intervals, T_io
-  uint32_t waiting = 0;   // 1 while the executor waits for a group
+  uint64_t early_hits = 0;  // groups in a bank or on their way when their layer's routes became known
+  uint64_t missed = 0;      // groups not so
+  uint64_t stall_ns = 0;    // the executor waited for a group
+  uint64_t io_ns = 0;       // union of read intervals, T_io
+  uint32_t waiting = 0;     // 1 while the executor waits for a group
 };
 
 class StreamingExperts : public ExpertStream {

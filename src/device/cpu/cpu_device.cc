@@ -86,6 +86,12 @@ class CpuDevice : public Device {
     return AddGraph(BlockGraph{spec, capacity, std::move(op)}, plan);
   }
 
+  void Drop(uint32_t graph) override {
+    graphs_[graph] = std::monostate();
+    dropped_.push_back(graph);
+    held_input_.reset();
+  }
+
   Result<Ticket> Submit(const ExpertInvocation& call) override {
     const auto* graph = call.graph < graphs_.size() ? std::get_if<ExpertGraph>(&graphs_[call.graph]) : nullptr;
     if (graph == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not an expert graph", call.graph));
@@ -127,7 +133,7 @@ class CpuDevice : public Device {
     Capacity capacity;
     BlockOp op;
   };
-  using Graph = std::variant<ExpertGraph, BlockGraph>;
+  using Graph = std::variant<std::monostate, ExpertGraph, BlockGraph>;  // nothing: dropped
 
   // Whose int8 rows the scratch holds. A layer's experts come group by group with the same x, which is quantised in the
   // first call. It cannot go stale unnoticed: any other call, or a larger arena, forgets it, since both overwrite it;
@@ -151,8 +157,14 @@ class CpuDevice : public Device {
       scratch_hold_ = {};
       scratch_hold_ = MemoryLedger::Hold(ledger_, "device scratch", scratch_.bytes());
     }
-    graphs_.push_back(std::move(graph));
-    return static_cast<uint32_t>(graphs_.size() - 1);
+    if (dropped_.empty()) {
+      graphs_.push_back(std::move(graph));
+      return static_cast<uint32_t>(graphs_.size() - 1);
+    }
+    const uint32_t number = dropped_.back();
+    dropped_.pop_back();
+    graphs_[number] = std::move(graph);
+    return number;
   }
 
   MemoryLedger* const ledger_;
@@ -164,6 +176,7 @@ class CpuDevice : public Device {
   AlignedBuffer scratch_;
   MemoryLedger::Hold scratch_hold_;
   std::vector<Graph> graphs_;
+  std::vector<uint32_t> dropped_;  // numbers to be given out again
   std::optional<HeldInput> held_input_;
   Ticket last_ticket_ = 0;
 };

@@ -42,12 +42,14 @@ class ReferenceDevice : public Device {
   void Free(const DeviceBuffer& buffer) override { buffers_.Free(buffer); }
 
   Result<uint32_t> Build(const ExpertSpec& spec, const Capacity& capacity) override {
-    graphs_.push_back({spec, capacity});
-    return static_cast<uint32_t>(graphs_.size() - 1);
+    return AddGraph({spec, capacity});
   }
   Result<uint32_t> Build(const BlockSpec& spec, const Capacity& capacity) override {
-    graphs_.push_back({spec, capacity});
-    return static_cast<uint32_t>(graphs_.size() - 1);
+    return AddGraph({spec, capacity});
+  }
+  void Drop(uint32_t graph) override {
+    graphs_[graph].spec = std::monostate();
+    dropped_.push_back(graph);
   }
 
   Result<Ticket> Submit(const ExpertInvocation& call) override {
@@ -77,9 +79,20 @@ class ReferenceDevice : public Device {
 
  private:
   struct Graph {
-    std::variant<ExpertSpec, BlockSpec> spec;
+    std::variant<std::monostate, ExpertSpec, BlockSpec> spec;  // nothing: dropped
     Capacity capacity;
   };
+
+  uint32_t AddGraph(Graph graph) {
+    if (dropped_.empty()) {
+      graphs_.push_back(std::move(graph));
+      return static_cast<uint32_t>(graphs_.size() - 1);
+    }
+    const uint32_t number = dropped_.back();
+    dropped_.pop_back();
+    graphs_[number] = std::move(graph);
+    return number;
+  }
 
   template <class T>
   Result<T*> Array(const BufferRef& ref, uint64_t count) const {
@@ -263,6 +276,7 @@ class ReferenceDevice : public Device {
   DeviceTraits traits_;
   BufferTable buffers_;
   std::vector<Graph> graphs_;
+  std::vector<uint32_t> dropped_;  // numbers to be given out again
   Ticket ticket_ = 0;
 };
 

@@ -23,6 +23,7 @@ class HostDevice : public Device {
   void Free(const DeviceBuffer& buffer) override { ES_CHECK(buffers_.erase(buffer.id) == 1); }
   Result<uint32_t> Build(const ExpertSpec&, const Capacity&) override { return NoGraphs(); }
   Result<uint32_t> Build(const BlockSpec&, const Capacity&) override { return NoGraphs(); }
+  void Drop(uint32_t) override {}
   Result<Ticket> Submit(const BlockInvocation&) override { return NoGraphs(); }
 
   size_t buffers() const { return buffers_.size(); }

@@ -30,6 +30,7 @@ class VirtualPipe {
     options.expert_count = setup.experts;
     options.slot_stride = kPageBytes;
     options.max_routes = max_routes;
+    options.sparse_reads = setup.sparse_reads;
     options.keep_warm = keep_warm;
     options.make_engine = [this](auto, auto, const ReadEngineOptions& engine) {
       return Result<std::unique_ptr<ReadEngine>>(std::make_unique<Engine>(this, engine.depth));
@@ -39,7 +40,7 @@ class VirtualPipe {
     std::vector<StreamedLayer> layers;
     for (uint32_t l = 0; l < setup.layers; ++l) layers.push_back({l, FileOffset(l, 0), kPageBytes});
     stream_ = StreamingExperts::Create(nullptr, std::move(layers), options, &device_).value();
-    there_.resize(size_t{setup.layers} * setup.groups());
+    missing_.resize(size_t{setup.layers} * setup.groups());
     routes_ = device_.Allocate(kMostRoutes * sizeof(Route), "routes").value();
     driver_ = std::thread([this] { Drive(); });
   }
@@ -60,12 +61,14 @@ class VirtualPipe {
     request_ = &request;
     {
       MutexLock lock(mutex_);
-      std::fill(there_.begin(), there_.end(), false);
-      std::fill_n(there_.begin(), filled, true);
+      std::fill(missing_.begin(), missing_.end(), kUnread);
+      std::fill_n(missing_.begin(), filled, 0u);
     }
     const StreamCounts before = stream_->counts();
     const uint64_t begin = now_;
     computed_ns_ = 0;
+    const auto routes_of = [&](const ModelLayer& layer) { return layer.early ? UINT64_MAX : setup_.experts / 2 - 1; };
+    stream_->Expect({routes_of(request.times.layers.front()), routes_of(request.times.layers.back())});
     EXPECT_TRUE(stream_->StartRequest().ok());
     for (uint32_t l = 0; l < setup_.layers; ++l) RunLayer(l);
     Compute(request.times.tail_ns);
@@ -87,7 +90,8 @@ class VirtualPipe {
   }
 
  private:
-  static constexpr size_t kMostRoutes = 256;  // of a layer: 60 experts in 20 groups with 4 routes each
+  static constexpr size_t kMostRoutes = 400;  // of a layer: up to 100 groups with 4 routes each
+  static constexpr uint32_t kUnread = UINT32_MAX;
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Read {
@@ -117,6 +121,7 @@ class VirtualPipe {
   class SyncDevice final : public HostDevice {
    public:
     explicit SyncDevice(VirtualPipe* pipe) : pipe_(pipe) {}
+    using HostDevice::Submit;
     Result<Ticket> Submit(const ExpertInvocation& call) override {
       const Route* routes = At<Route>(call.routes);
       for (uint32_t i = 0; i < call.route_count; ++i) {
@@ -142,6 +147,12 @@ class VirtualPipe {
     const uint64_t record = file_offset / kPageBytes;
     const uint64_t layer = record / setup_.experts;
     return static_cast<uint32_t>(layer * setup_.groups() + record % setup_.experts / setup_.shape.group_size);
+  }
+
+  bool IsWhole(const ReadRequest& request) const {
+    const uint32_t group = GroupAt(request.offset) % setup_.groups();
+    const uint32_t size = setup_.shape.group_size;
+    return request.bytes == std::min(size, setup_.experts - group * size) * kPageBytes;
   }
 
   // ---- the request thread ----
@@ -204,8 +215,11 @@ class VirtualPipe {
   void StartRead(const ReadRequest& request) ES_EXCLUDES(mutex_) {
     FillPattern({request.dest, 8}, ~request.offset);  // whoever looks too early sees it
     const uint32_t group = GroupAt(request.offset);
-    const uint64_t length = request_->times.layers[group / setup_.groups()].groups[group % setup_.groups()].read_ns;
+    const ModelGroup& times = request_->times.layers[group / setup_.groups()].groups[group % setup_.groups()];
+    const bool whole = IsWhole(request);
+    const uint64_t length = whole ? times.read_ns : request_->run_ns.at(request.offset / kPageBytes);
     MutexLock lock(mutex_);
+    if (missing_[group] == kUnread) missing_[group] = whole ? 1 : static_cast<uint32_t>(times.run_ns.size());
     reads_.push_back({now_ + length, ++last_read_, request});
     changed_.NotifyAll();
   }
@@ -232,7 +246,7 @@ class VirtualPipe {
       now_ = std::max(now_.load(), read->due);
       request = read->request;
       reads_.erase(read);
-      there_[GroupAt(request.offset)] = true;
+      --missing_[GroupAt(request.offset)];
     }
     for (uint64_t at = 0; at < request.bytes; at += kPageBytes)
       FillPattern({request.dest + at, 8}, request.offset + at);
@@ -242,7 +256,7 @@ class VirtualPipe {
   // ---- the driver ----
 
   // The group that runs next is not there and can only come by waiting.
-  bool MayWait() const ES_REQUIRES(mutex_) { return awaited_ != kNone && !there_[awaited_] && !reads_.empty(); }
+  bool MayWait() const ES_REQUIRES(mutex_) { return awaited_ != kNone && missing_[awaited_] > 0 && !reads_.empty(); }
   bool MayWaitNow() ES_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     return MayWait();
@@ -282,8 +296,8 @@ class VirtualPipe {
   CondVar changed_;
   std::vector<Read> reads_ ES_GUARDED_BY(mutex_);
   uint64_t last_read_ ES_GUARDED_BY(mutex_) = 0;
-  std::vector<bool> there_ ES_GUARDED_BY(mutex_);  // [groups along the tape]: read for this request
-  std::atomic<uint32_t> awaited_ = kNone;          // the group that runs next in the layer that runs
+  std::vector<uint32_t> missing_ ES_GUARDED_BY(mutex_);  // [groups along the tape] reads of this request to end
+  std::atomic<uint32_t> awaited_ = kNone;                // the group that runs next in the layer that runs
   bool closing_ ES_GUARDED_BY(mutex_) = false;
   std::thread driver_;
 };
