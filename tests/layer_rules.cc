@@ -15,6 +15,7 @@ const std::map<std::string, std::string>& PublicHeaders() {
   static const std::map<std::string, std::string> table = {
       {"estream/status.h", "base"},       {"estream/model.h", "engine"},  {"estream/engine.h", "engine"},
       {"estream/pack_cache.h", "engine"}, {"estream/classify.h", "task"}, {"estream/chat.h", "text"},
+      {"estream/tune.h", "engine"},
   };
   return table;
 }

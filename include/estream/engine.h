@@ -19,12 +19,16 @@ struct ExpertOptions {
   // "stream", "per-layer" (the paper's), "after-routing", "on-demand" or "resident"; empty: "stream" for a pack.
   // "naive", "layer-2" and "layer-all" stream with a shape of their own, for comparison (pipeline/schedule.h).
   std::string schedule;
-  uint32_t group_size = 0;       // G, experts a read; 0: 4
-  uint32_t bank_count = 0;       // B, groups in memory at once; 0: 3
-  uint32_t queue_depth = 0;      // Q, reads in flight; 0: 2
+  // 0: chosen from EngineOptions::profile, and without one 4, 3 and 2, with fewer where memory_bytes asks for it.
+  uint32_t group_size = 0;       // G, experts a read
+  uint32_t bank_count = 0;       // B, groups in memory at once
+  uint32_t queue_depth = 0;      // Q, reads in flight
   std::string storage = "auto";  // "io_uring", "threads", or "auto": io_uring where the system allows it
   bool check_hashes = false;     // compare the stored hash of everything read from a pack
 };
+
+// Service times of a device and its storage for a model (estream/tune.h).
+struct TuningProfile;
 
 struct EngineOptions {
   std::string device = "cpu";  // "cpu" or "reference"
@@ -34,6 +38,10 @@ struct EngineOptions {
   uint32_t threads = 0;     // 0: every processor this process may use
   uint32_t max_tokens = 0;  // longest prompt that Prefill will be given; 0: the model's context
   ExpertOptions experts;
+  std::shared_ptr<const TuningProfile> profile;  // or none
+  // Most memory of the whole process. 0: no limit for what is needed anyway; an arena chosen by profile stays within
+  // the control group's limit or available memory, and is the smallest within 1 % of the best time.
+  uint64_t memory_bytes = 0;
   bool trace = false;  // record spans for Engine::TraceJson
 };
 
@@ -77,7 +85,7 @@ class Engine {
   // Loads `model` onto the device and takes all memory that a pass of max_tokens needs.
   //
   // Errors: InvalidArgument for an unknown device, activations it does not have, or max_tokens beyond the context;
-  // Unsupported; OverBudget; Io; Corrupt.
+  // OverBudget when memory_bytes is too little, with the least that would do; Unsupported; Io; Corrupt.
   static Result<std::unique_ptr<Engine>> Open(std::shared_ptr<const Model> model, const EngineOptions& options = {});
   virtual ~Engine() = default;
 

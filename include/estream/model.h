@@ -28,6 +28,7 @@ struct ModelInfo {
   uint32_t vocabulary = 0;
   uint32_t context = 0;  // longest prompt in tokens
   uint64_t file_bytes = 0;
+  bool is_pack = false;  // experts can stream from it
 };
 
 struct ModelOptions {

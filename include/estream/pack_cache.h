@@ -29,4 +29,7 @@ std::string DefaultPackCache();
 // Errors: as packing and opening; InvalidArgument when no cache folder is known; Io when it cannot be made.
 Result<std::string> CachedPack(const std::string& model, const PackCacheOptions& options);
 
+// The path of a pack of `model` that is there already: `model` itself or the cached one; empty when there is none.
+std::string ExistingPack(const std::string& model, const std::string& folder = "");
+
 }  // namespace estream

@@ -209,6 +209,10 @@ std::optional<DefaultBudget> ChooseDefaultBudget(const std::string& root) {
   return DefaultBudget{memory->available_bytes - margin, "available memory less a sixteenth of all"};
 }
 
+uint64_t ResidentBytes(const std::string& root) {
+  return KilobyteField(Lines(root + "/proc/self/status"), "VmRSS").value_or(0);
+}
+
 uint64_t PeakResidentBytes(const std::string& root) {
   return KilobyteField(Lines(root + "/proc/self/status"), "VmHWM").value_or(0);
 }

@@ -46,6 +46,9 @@ struct DefaultBudget {
 // all memory. Nothing where the system says neither.
 std::optional<DefaultBudget> ChooseDefaultBudget(const std::string& root = "");
 
+// The memory this process has resident now, in bytes (VmRSS); 0 where the system does not say.
+uint64_t ResidentBytes(const std::string& root = "");
+
 // The most memory this process has had resident, in bytes (VmHWM); 0 where the system does not say.
 uint64_t PeakResidentBytes(const std::string& root = "");
 

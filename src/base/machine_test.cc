@@ -49,7 +49,8 @@ TEST(Machine, ThisOneHasMemoryAndAPeak) {
   const auto memory = ReadSystemMemory();
   ASSERT_TRUE(memory.has_value());
   EXPECT_GE(memory->total_bytes, memory->available_bytes);
-  EXPECT_GT(PeakResidentBytes(), 0u);
+  EXPECT_GT(ResidentBytes(), 0u);
+  EXPECT_GE(PeakResidentBytes(), ResidentBytes());
   EXPECT_GT(ChooseDefaultBudget()->bytes, 0u);
 }
 
@@ -76,6 +77,7 @@ TEST(Machine, MemoryIsReadInKilobytes) {
   EXPECT_FALSE(ReadSystemMemory(machine.root()).has_value());
   machine.Put("/proc/self/status", "Name:\tx\nVmHWM:\t    2048 kB\n");
   EXPECT_EQ(PeakResidentBytes(machine.root()), 2 * kMiB);
+  EXPECT_EQ(ResidentBytes(machine.root()), 0u);
 }
 
 TEST(Machine, TheTightestParentOfVersionOneCounts) {

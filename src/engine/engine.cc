@@ -11,9 +11,10 @@
 #include "base/ledger.h"
 #include "base/macros.h"
 #include "device/device.h"
+#include "engine/expert_setup.h"
 #include "engine/model_file.h"
+#include "engine/shape_plan.h"
 #include "model/prefill.h"
-#include "pack/check_units.h"
 #include "pipeline/resident_experts.h"
 #include "pipeline/streaming_experts.h"
 
@@ -44,10 +45,9 @@ class EngineImpl : public Engine {
  private:
   Status CheckTokens(std::span<const int32_t> tokens) const;
   Status CheckRows(std::span<const uint32_t> rows, size_t tokens) const;
+  Status ChooseShape(const EngineOptions& options);
   Status MakeExperts(const ExpertOptions& options, const Capacity& capacity);
   Result<std::unique_ptr<ExpertStream>> LoadResidentExperts(const Capacity& capacity);
-  Result<std::unique_ptr<StreamingExperts>> StartStreaming(const ExpertOptions& options, Schedule schedule,
-                                                           const Capacity& capacity);
 
   // Order matters: what is declared later uses what is declared earlier.
   const std::shared_ptr<const ModelFile> model_;
@@ -73,11 +73,12 @@ Status EngineImpl::Init(const EngineOptions& options) {
     return Status::InvalidArgument(fmt::format("{}: {} tokens asked for, the model's context is {}",
                                                model_->info().path, max_tokens_, plan.context));
   }
+  ES_RETURN_IF_ERROR(ChooseShape(options));
   if (options.trace) clock_.trace = &trace_;
   ES_ASSIGN_OR_RETURN(device_,
                       MakeDevice({options.device, options.threads, &ledger_, options.activations, clock_.trace}));
   source_ = model_->MakeRecords(options.experts.check_hashes);
-  const Capacity capacity{max_tokens_, std::min(max_tokens_, 512u) * plan.top_k};
+  const Capacity capacity = CapacityOf(plan, max_tokens_);
   ES_ASSIGN_OR_RETURN(graphs_, GraphSet::Build(plan, capacity, device_.get()));
   ES_ASSIGN_OR_RETURN(blocks_, LoadBlocks(plan, source_.get(), device_.get()));
   ES_RETURN_IF_ERROR(MakeExperts(options.experts, capacity));
@@ -87,59 +88,30 @@ Status EngineImpl::Init(const EngineOptions& options) {
   return Status::Ok();
 }
 
-Status EngineImpl::MakeExperts(const ExpertOptions& options, const Capacity& capacity) {
-  schedule_ = model_->pack() != nullptr ? Schedule::kStream : Schedule::kResident;
-  if (!options.schedule.empty()) {
-    ES_ASSIGN_OR_RETURN(schedule_, ParseSchedule(options.schedule));
+// Before anything is loaded, so that what does not fit is refused at once.
+Status EngineImpl::ChooseShape(const EngineOptions& options) {
+  ES_ASSIGN_OR_RETURN(schedule_, ScheduleOf(*model_, options.experts));
+  if (options.memory_bytes != 0 || options.profile != nullptr) {
+    ES_ASSIGN_OR_RETURN(const ShapePlan plan, PlanShape(*model_, options, max_tokens_, {max_tokens_}));
+    shape_ = plan.shape;
+  } else if (schedule_ != Schedule::kResident) {
+    const StreamShape asked = {options.experts.group_size, options.experts.bank_count, options.experts.queue_depth};
+    const ModelPlan& plan = model_->plan();
+    ES_ASSIGN_OR_RETURN(shape_, ResolveShape(schedule_, asked, plan.experts, plan.sparse_layers.size()));
   }
+  return Status::Ok();
+}
+
+Status EngineImpl::MakeExperts(const ExpertOptions& options, const Capacity& capacity) {
   if (schedule_ == Schedule::kResident) {
     ES_ASSIGN_OR_RETURN(experts_, LoadResidentExperts(capacity));
     return Status::Ok();
   }
-  ES_ASSIGN_OR_RETURN(auto streaming, StartStreaming(options, schedule_, capacity));
+  ES_ASSIGN_OR_RETURN(auto streaming, StreamFromPack(*model_, model_->plan(), graphs_, options, schedule_, shape_,
+                                                     capacity.routes, &clock_, device_.get()));
   streaming_ = streaming.get();
   experts_ = std::move(streaming);
   return Status::Ok();
-}
-
-Result<std::unique_ptr<StreamingExperts>> EngineImpl::StartStreaming(const ExpertOptions& options, Schedule schedule,
-                                                                     const Capacity& capacity) {
-  const PackFile* pack = model_->pack();
-  if (pack == nullptr) {
-    return Status::InvalidArgument(
-        fmt::format("{}: schedule \"{}\" reads experts from a pack, and this is a plain model file",
-                    model_->info().path, options.schedule));
-  }
-  const ModelPlan& plan = model_->plan();
-  StreamOptions stream;
-  stream.schedule = schedule;
-  const StreamShape asked = {options.group_size, options.bank_count, options.queue_depth};
-  ES_ASSIGN_OR_RETURN(shape_, ResolveShape(schedule, asked, plan.experts, plan.sparse_layers.size()));
-  stream.shape = shape_;
-  stream.expert_count = plan.experts;
-  stream.slot_stride = plan.expert_stride;
-  stream.max_routes = capacity.routes;
-  stream.clock = &clock_;
-  if (options.storage == "io_uring") {
-    stream.engine = ReadEngineOptions::Kind::kUring;
-  } else if (options.storage == "threads") {
-    stream.engine = ReadEngineOptions::Kind::kThreads;
-  } else if (options.storage != "auto") {
-    return Status::InvalidArgument(
-        fmt::format("unknown storage engine \"{}\" (known: auto, io_uring, threads)", options.storage.substr(0, 40)));
-  }
-  if (options.check_hashes) {
-    stream.check = [pack, &plan](uint32_t index, uint32_t position, std::span<const std::byte> record) {
-      return CheckPackUnits(*pack, pack->experts(plan.sparse_layers[index]).offset + position * record.size(), record);
-    };
-  }
-  std::vector<StreamedLayer> layers;
-  for (const uint32_t l : plan.sparse_layers) {
-    const PackFile::Experts experts = pack->experts(l);
-    layers.push_back({graphs_.layers[l].experts, experts.offset, experts.record_bytes});
-  }
-  ES_ASSIGN_OR_RETURN(std::shared_ptr<RecordFile> file, OpenRecordFile(pack->path()));
-  return StreamingExperts::Create(std::move(file), std::move(layers), stream, device_.get());
 }
 
 Result<std::unique_ptr<ExpertStream>> EngineImpl::LoadResidentExperts(const Capacity& capacity) {

@@ -37,6 +37,7 @@ void ModelFile::FillInfo() {
   info_.vocabulary = plan().vocabulary;
   info_.context = plan().context;
   info_.file_bytes = file().file_bytes();
+  info_.is_pack = pack_.has_value();
 }
 
 std::unique_ptr<RecordSource> ModelFile::MakeRecords(bool check_hashes) const {

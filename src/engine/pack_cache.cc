@@ -25,6 +25,7 @@ std::string Environment(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
+// Where the pack of `model` belongs.
 Result<std::string> PlaceOf(const std::string& model, const std::string& folder) {
   std::error_code error;
   const fs::path real = fs::canonical(model, error);
@@ -32,8 +33,6 @@ Result<std::string> PlaceOf(const std::string& model, const std::string& folder)
   const std::string text = real.string();
   const std::string hash = HexText(HashOf(std::as_bytes(std::span(text)))).substr(0, 16);
   const fs::path name = fs::path(DefaultPackPath(text)).filename();
-  fs::create_directories(folder, error);
-  if (error) return Status::Io(fmt::format("{}: cannot be made: {}", ShownPath(folder), error.message()));
   return (fs::path(folder) / fmt::format("{}-{}", hash, name.string())).string();
 }
 
@@ -68,6 +67,9 @@ Result<std::string> CachedPack(const std::string& model, const PackCacheOptions&
   ES_ASSIGN_OR_RETURN(const std::string path, PlaceOf(model, folder));
   const std::string reason = WhyNot(path, model);
   if (reason.empty()) return path;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return Status::Io(fmt::format("{}: cannot be made: {}", ShownPath(folder), error.message()));
   if (options.notice) options.notice(fmt::format("packing {} into {} ({})", ShownPath(model), ShownPath(path), reason));
 
   PackOptions pack;
@@ -82,6 +84,14 @@ Result<std::string> CachedPack(const std::string& model, const PackCacheOptions&
   PackReport report;
   ES_RETURN_IF_ERROR(PackModel(pack, &report));
   return path;
+}
+
+std::string ExistingPack(const std::string& model, const std::string& folder) {
+  if (PackFile::Open(model).ok()) return model;
+  const std::string cache = folder.empty() ? DefaultPackCache() : folder;
+  if (cache.empty()) return "";
+  const auto place = PlaceOf(model, cache);
+  return place.ok() && WhyNot(*place, model).empty() ? *place : "";
 }
 
 }  // namespace estream

@@ -64,6 +64,7 @@ class PackFile {
   std::optional<Extent> Find(std::string_view record_name) const;
 
   const std::vector<PackRegion>& regions() const { return regions_; }
+  const Hash128& header_hash() const { return hashes_.header; }  // what one pack is told from another by
   const Hash128& unit_hash(uint64_t unit) const { return hashes_.units[unit]; }
   uint64_t bytes() const { return regions_.back().end(); }
 

@@ -40,7 +40,7 @@ struct LengthTimes {
   uint64_t first_ns = 0;  // from the request's start until the routes of its first sparse layer are known
   uint64_t block_ns = 0;  // T_ne: the same from layer to layer, the mean
   uint64_t last_ns = 0;   // the same for the last layer, which computes one row
-  uint64_t tail_ns = 0;   // behind the last expert: norm, head
+  uint64_t tail_ns = 0;   // outside of the pipeline: the prompt's embedding rows, final norm, head
   // Computing experts while reading, in a real request, over what ExpertTimes says: above 1 where reads take processor
   // time or memory bandwidth from it.
   double exec_scale = 1;
