@@ -40,6 +40,12 @@ void RunList(const std::string& text) {
   ES_CHECK(ParseTokenIds(bare) == ids);
 }
 
+void RunBytes(const std::string& text) {
+  if (const auto bytes = ParseBytes(text)) {
+    ES_CHECK(*bytes >= 1 && *bytes <= uint64_t{1} << 50 && ParseBytes(std::to_string(*bytes)) == bytes);
+  }
+}
+
 void RunLines(const std::string& text) {
   const std::vector<std::string> lines = SplitLines(text);
   size_t at = 0;  // of the line in `text`
@@ -62,5 +68,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   estream::RunList(text);
   estream::RunLines(text);
+  estream::RunBytes(text);
   return 0;
 }

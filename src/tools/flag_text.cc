@@ -3,6 +3,7 @@
 #include "tools/flag_text.h"
 
 #include <charconv>
+#include <cmath>
 
 namespace estream {
 namespace {
@@ -54,6 +55,24 @@ std::optional<std::vector<int32_t>> ParseTokenIds(std::string_view text) {
     ids.push_back(id);
   }
   return ids;
+}
+
+std::optional<uint64_t> ParseBytes(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  constexpr std::string_view kPrefixes = "KMGT";
+  const size_t power = unit.empty() ? std::string_view::npos : kPrefixes.find(static_cast<char>(unit[0] & ~0x20));
+  if (power != std::string_view::npos) {
+    const std::string_view rest = unit.substr(1);
+    if (!rest.empty() && rest != "iB" && rest != "B") return std::nullopt;
+    number *= std::pow(rest == "B" ? 1000.0 : 1024.0, static_cast<double>(power + 1));
+  } else if (!unit.empty() && unit != "B") {
+    return std::nullopt;
+  }
+  if (!(number >= 1 && number <= 0x1p50)) return std::nullopt;
+  return static_cast<uint64_t>(number);
 }
 
 std::string WithoutFinalNewline(std::string text) {

@@ -48,5 +48,17 @@ TEST(FlagText, OneFinalNewlineGoes) {
   EXPECT_EQ(WithoutFinalNewline(""), "");
 }
 
+TEST(FlagText, SizesHaveUnits) {
+  EXPECT_EQ(ParseBytes("4096"), 4096u);
+  EXPECT_EQ(ParseBytes("1.5G"), 3ull << 29);
+  EXPECT_EQ(ParseBytes("900m"), 900ull << 20);
+  EXPECT_EQ(ParseBytes("2GiB"), 2ull << 30);
+  EXPECT_EQ(ParseBytes("2GB"), 2'000'000'000ull);
+  EXPECT_EQ(ParseBytes("7B"), 7u);
+  for (const char* wrong : {"", "G", "0", "-1G", "1X", "1Gi", "1 G", "1e3", "nan", "inf", "2000000T", "0.1"}) {
+    EXPECT_FALSE(ParseBytes(wrong)) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace estream

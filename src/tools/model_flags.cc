@@ -14,38 +14,57 @@
 #include "format/quote.h"
 #include "tools/byte_progress.h"
 #include "tools/command_line.h"
+#include "tools/flag_text.h"
 #include "tools/interrupt.h"
+#include "tools/run_profile.h"
 #include "tools/terminal.h"
 
 namespace estream {
 
-void AddModelFlags(CLI::App& app, ModelFlags* flags) {
+void AddDeviceFlags(CLI::App& app, ModelFlags* flags) {
   app.add_option("-m,--model", flags->model, "GGUF file; any part of a split set will do")->type_name("FILE");
   app.add_option("--device", flags->device, "What runs the model: cpu, or reference (slow, exact)")->type_name("NAME");
   AddCount(app, "-t,--threads", 1, 1024, &flags->threads, "Threads; default: every processor this process may use");
-  AddCount(app, "-c,--max-tokens", 1, UINT32_MAX, &flags->max_tokens,
-           "Reserve memory for prompts of N tokens; default: what the input needs");
   app.add_option("--activations", flags->activations,
                  "How activations meet quantised weights: q8 (as 8-bit integers, fast) or f32 (exact); default: q8 on "
                  "cpu, f32 on reference")
       ->type_name("NAME");
-  app.add_option("--override-pre", flags->override_pre, "Use this pre-tokenizer instead of the file's")
+  app.add_option("--storage", flags->experts.storage, "How packs are read: auto, io_uring or threads")
       ->type_name("NAME");
+}
+
+void AddStreamFlags(CLI::App& app, ModelFlags* flags) {
+  app.add_option(
+         "--memory", flags->memory,
+         "Most memory of the whole process (900M, 1.5G); the experts' arena takes what is useful of what is left")
+      ->type_name("SIZE");
   app.add_option("--schedule", flags->experts.schedule,
                  "When experts are read: stream, per-layer, after-routing, on-demand, or resident (all at start); for "
                  "comparison naive, layer-2, layer-all, with --group, --banks and --queue-depth of their own; default: "
                  "stream, or resident for a plain file with --no-pack-cache")
       ->type_name("NAME");
-  AddCount(app, "--group", 1, UINT32_MAX, &flags->experts.group_size, "Experts a read; default: 4");
-  AddCount(app, "--banks", 1, UINT32_MAX, &flags->experts.bank_count, "Groups in memory at once; default: 3");
-  AddCount(app, "--queue-depth", 1, 256, &flags->experts.queue_depth, "Reads in flight; default: 2");
-  app.add_option("--storage", flags->experts.storage, "How packs are read: auto, io_uring or threads")
+  AddCount(app, "--group", 1, UINT32_MAX, &flags->experts.group_size,
+           "Experts a read; default: from the profile, or 4");
+  AddCount(app, "--banks", 1, UINT32_MAX, &flags->experts.bank_count,
+           "Groups in memory at once; default: from the profile, or 3");
+  AddCount(app, "--queue-depth", 1, 256, &flags->experts.queue_depth,
+           "Reads in flight; default: from the profile, or 2");
+}
+
+void AddModelFlags(CLI::App& app, ModelFlags* flags) {
+  AddDeviceFlags(app, flags);
+  AddCount(app, "-c,--max-tokens", 1, UINT32_MAX, &flags->max_tokens,
+           "Reserve memory for prompts of N tokens; default: what the input needs");
+  app.add_option("--override-pre", flags->override_pre, "Use this pre-tokenizer instead of the file's")
       ->type_name("NAME");
+  AddStreamFlags(app, flags);
+  app.add_flag("--no-tune", flags->no_tune, "Measure nothing on first use where there is no profile of this machine");
   app.add_flag("--check", flags->experts.check_hashes, "Compare the stored hash of everything read from a pack");
   app.add_flag("--no-pack-cache", flags->no_pack_cache,
                "Load a plain model file whole instead of packing it once into the cache folder");
   app.add_option("--trace", flags->trace_file, "Write what happened when, as a Chrome/Perfetto trace")
       ->type_name("OUT.json");
+  app.add_flag("-v,--verbose", flags->verbose, "Say on standard error how experts will stream, and why");
 }
 
 Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
@@ -62,6 +81,12 @@ Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
   }
   if (flags->device == "reference" && flags->activations == "q8") {
     return Outcome::Usage("--activations: q8 is for --device cpu; the reference device computes exactly");
+  }
+  if (!flags->memory.empty()) {
+    const std::optional<uint64_t> bytes = ParseBytes(flags->memory);
+    if (!bytes)
+      return Outcome::Usage(fmt::format("--memory: expected a size like 900M, found {}", Quoted(flags->memory)));
+    flags->memory_bytes = *bytes;
   }
   return Outcome::Ok();
 }
@@ -86,6 +111,17 @@ Outcome OpenModel(const ModelFlags& flags, std::shared_ptr<const Model>* model) 
   return Outcome::Ok();
 }
 
+EngineOptions OptionsOf(const ModelFlags& flags) {
+  EngineOptions options;
+  options.device = flags.device;
+  options.activations = flags.activations;
+  options.threads = flags.threads;
+  options.experts = flags.experts;
+  options.memory_bytes = flags.memory_bytes;
+  options.trace = !flags.trace_file.empty();
+  return options;
+}
+
 Outcome OpenEngine(const ModelFlags& flags, std::shared_ptr<const Model> model, uint64_t needed_tokens,
                    std::unique_ptr<Engine>* engine) {
   const uint64_t context = model->info().context;
@@ -95,13 +131,10 @@ Outcome OpenEngine(const ModelFlags& flags, std::shared_ptr<const Model> model, 
                                       : fmt::format("the context of this model is {}", context);
     return Status::InvalidArgument(fmt::format("the prompt has {} tokens, but {}", needed_tokens, limit));
   }
-  EngineOptions options;
-  options.device = flags.device;
-  options.activations = flags.activations;
-  options.threads = flags.threads;
-  options.experts = flags.experts;
-  options.trace = !flags.trace_file.empty();
+  EngineOptions options = OptionsOf(flags);
   options.max_tokens = flags.max_tokens != 0 ? flags.max_tokens : static_cast<uint32_t>(needed_tokens);
+  ES_RETURN_IF_NOT_OK(FindProfileForRun(flags, model, &options));
+  if (flags.verbose) ES_RETURN_IF_NOT_OK(ShowPlan(model, options));
   Result<std::unique_ptr<Engine>> opened = Engine::Open(std::move(model), options);
   if (!opened.ok()) return Outcome::FromFlags(opened.status());
   *engine = std::move(*opened);

@@ -27,7 +27,9 @@ Verb AddClassifyCommand(CLI::App& root);
 Verb AddDoctorCommand(CLI::App& root);
 Verb AddInspectCommand(CLI::App& root);
 Verb AddPackCommand(CLI::App& root);
+Verb AddPlanCommand(CLI::App& root);
 Verb AddRunCommand(CLI::App& root);
+Verb AddTuneCommand(CLI::App& root);
 Verb AddVerifyCommand(CLI::App& root);
 
 std::vector<Verb> AddVerbs(CLI::App& root);

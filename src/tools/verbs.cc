@@ -6,8 +6,8 @@ namespace estream {
 
 std::vector<Verb> AddVerbs(CLI::App& root) {
   return {
-      AddRunCommand(root),    AddClassifyCommand(root), AddPackCommand(root),
-      AddVerifyCommand(root), AddInspectCommand(root),  AddDoctorCommand(root),
+      AddRunCommand(root),  AddClassifyCommand(root), AddPackCommand(root),    AddTuneCommand(root),
+      AddPlanCommand(root), AddVerifyCommand(root),   AddInspectCommand(root), AddDoctorCommand(root),
   };
 }
 
