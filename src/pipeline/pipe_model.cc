@@ -110,7 +110,7 @@ class Simulation {
 
   // From when on the schedule lets the next group of the layer be read.
   Instant MayStart() const {
-    if (schedule_ == Schedule::kOnDemand) return {now_, step_};
+    if (schedule_ == Schedule::kOnDemand || schedule_ == Schedule::kGraphPerExpert) return {now_, step_};
     if (!reads_early_) return decided_;
     return schedule_ == Schedule::kPerLayer ? begun_ : Instant{};
   }

@@ -41,8 +41,9 @@ class PipeRandom {
   bool Chance(uint32_t percent) { return Between(1, 100) <= percent; }
 
   PipeSetup Setup() {
-    constexpr Schedule kAll[] = {Schedule::kStream, Schedule::kPerLayer, Schedule::kAfterRouting, Schedule::kOnDemand,
-                                 Schedule::kNaive,  Schedule::kLayer2,   Schedule::kLayerAll};
+    constexpr Schedule kAll[] = {Schedule::kStream,   Schedule::kPerLayer,      Schedule::kAfterRouting,
+                                 Schedule::kOnDemand, Schedule::kNaive,         Schedule::kLayer2,
+                                 Schedule::kLayerAll, Schedule::kGraphPerExpert};
     PipeSetup setup;
     setup.schedule = kAll[Between(0, std::size(kAll) - 1)];
     setup.layers = Between(1, 6);

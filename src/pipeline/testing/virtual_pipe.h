@@ -30,6 +30,7 @@ class VirtualPipe {
     options.expert_count = setup.experts;
     options.slot_stride = kPageBytes;
     options.max_routes = max_routes;
+    options.build_graph = [](uint32_t layer) { return Result<uint32_t>(layer); };
     options.sparse_reads = setup.sparse_reads;
     options.keep_warm = keep_warm;
     options.make_engine = [this](auto, auto, const ReadEngineOptions& engine) {
