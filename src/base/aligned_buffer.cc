@@ -30,6 +30,10 @@ Result<AlignedBuffer> AlignedBuffer::Allocate(uint64_t bytes) {
   return buffer;
 }
 
+void AlignedBuffer::PreferHugePages() {
+  if (data_ != nullptr) madvise(data_, bytes_, MADV_HUGEPAGE);
+}
+
 void AlignedBuffer::Reset() {
   if (data_ != nullptr) munmap(data_, bytes_);
   data_ = nullptr;

@@ -28,6 +28,10 @@ class AlignedBuffer {
   // Errors: OverBudget when the system has no memory for `bytes`. Zero bytes give an empty buffer.
   static Result<AlignedBuffer> Allocate(uint64_t bytes);
 
+  // Asks for pages of 2 MiB where the buffer holds whole ones; it never takes more than its bytes. For what is touched
+  // throughout: a page is populated as a whole. Where the system knows none, nothing happens.
+  void PreferHugePages();
+
   std::byte* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
   std::span<std::byte> span() const { return {data_, bytes_}; }

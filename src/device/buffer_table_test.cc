@@ -28,6 +28,17 @@ TEST(BufferTable, MemoryIsZeroedPageAlignedAndRegistered) {
   EXPECT_EQ(ledger.TotalBytes(), 0u);
 }
 
+// Some hundred pages more than a whole number of huge pages, wherever it starts.
+TEST(BufferTable, LargeBuffersAreNoLargerAndZeroedToo) {
+  MemoryLedger ledger;
+  BufferTable table(&ledger);
+  constexpr uint64_t kBytes = (uint64_t{8} << 20) + 300 * kPageBytes;
+  auto buffer = table.Allocate(kBytes, "x");
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_EQ(ledger.TotalBytes(), kBytes);
+  EXPECT_TRUE(std::all_of(buffer->host, buffer->host + kBytes, [](std::byte b) { return b == std::byte{0}; }));
+}
+
 TEST(BufferTable, ResolveKeepsInsideTheBuffer) {
   BufferTable table(nullptr);
   auto buffer = table.Allocate(100, "x");
