@@ -102,22 +102,32 @@ HWY_INLINE Octet LoadNibbles(const TilePlanes& t) {
   return {hn::And(v, Bytes(0x0F)), hn::And(hn::ShiftRight<4>(v), Bytes(0x0F))};
 }
 
+// v with its bits moved up by kBits, or down where that is negative. Bits of a neighbouring byte may come along.
+template <int kBits>
+HWY_INLINE VU MoveBits(VU v) {
+  if constexpr (kBits >= 0) {
+    return hn::ShiftLeft<kBits>(v);
+  } else {
+    return hn::ShiftRight<-kBits>(v);
+  }
+}
+
+// High bits are moved to where they belong in one step, and masked and merged in another.
 template <int kLine>
 HWY_INLINE Octet LoadFiveBits(const TilePlanes& t) {
   const Octet q = LoadNibbles<kLine>(t);
   const VU high = LoadLine(t.high);
-  const VU low1 = hn::And(hn::ShiftRight<2 * kLine>(high), Bytes(1));
-  const VU high1 = hn::And(hn::ShiftRight<2 * kLine + 1>(high), Bytes(1));
-  return {hn::Or(q.low, hn::ShiftLeft<4>(low1)), hn::Or(q.high, hn::ShiftLeft<4>(high1))};
+  return {hn::OrAnd(q.low, MoveBits<4 - 2 * kLine>(high), Bytes(0x10)),
+          hn::OrAnd(q.high, MoveBits<3 - 2 * kLine>(high), Bytes(0x10))};
 }
 
 template <int kLine>
 HWY_INLINE Octet LoadSixBits(const TilePlanes& t) {
+  constexpr int kDown = 4 * (kLine % 2);
   const Octet q = LoadNibbles<kLine>(t);
-  const VU high = hn::ShiftRight<4 * (kLine % 2)>(LoadLine(t.high + kLine / 2 * kLineBytes));
-  const VU low2 = hn::ShiftLeft<4>(hn::And(high, Bytes(3)));
-  const VU high2 = hn::ShiftLeft<2>(hn::And(high, Bytes(12)));
-  return {hn::Or(q.low, low2), hn::Or(q.high, high2)};
+  const VU high = LoadLine(t.high + kLine / 2 * kLineBytes);
+  return {hn::OrAnd(q.low, MoveBits<4 - kDown>(high), Bytes(0x30)),
+          hn::OrAnd(q.high, MoveBits<2 - kDown>(high), Bytes(0x30))};
 }
 
 template <int kLine>
