@@ -11,6 +11,7 @@
 
 #include "base/macros.h"
 #include "base/thread_pool.h"
+#include "bench/attention_speed.h"
 #include "bench/kernel_speed.h"
 #include "bench/memory_speed.h"
 #include "bench/report.h"
@@ -59,6 +60,7 @@ Status Run(const Options& options) {
   report.tables.push_back(MeasureMatMul(effort, fma_peak));
   report.tables.push_back(MeasureMatMulQ8(effort, int8_peak));
   report.tables.push_back(MeasureQuantization(effort));
+  report.tables.push_back(MeasureAttention(effort, fma_peak));
   ES_ASSIGN_OR_RETURN(ReportTable memory, MeasureMemory(effort, pool));
   report.tables.push_back(std::move(memory));
   ES_RETURN_IF_ERROR(AddStorage(options, effort, &report));

@@ -16,6 +16,7 @@ inline constexpr uint32_t kKeyBlock = 64;
 //
 //   scores   [rows, 64] f32: q kᵀ on entry, probabilities (not yet divided by the sum) on return
 //   visible  [rows] 1..64
+//   scale    positive
 //   max, sum [rows]; before the first block -infinity and 0
 //   out      [rows, width] f32, rows out_stride apart, width a multiple of 8; the caller then adds p v
 //

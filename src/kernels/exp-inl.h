@@ -16,33 +16,45 @@ HWY_BEFORE_NAMESPACE();
 namespace estream {
 namespace HWY_NAMESPACE {
 
+// x = e^x for kCount vectors, step by step together: a step waits for the one before, and one vector would leave the
+// units waiting with it. kFalling: no x is above 0, which saves a step.
+//
 // e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2) / 2. The Taylor polynomial of degree 7 leaves a relative
 // error of r^8 / 8! <= 5.2e-9, a twelfth of half a unit in the last place; rounding dominates (under 2 units, tested).
 //
 // Below -87.33, where normal floats end, the result is exactly 0, above 88 it is e^88, so it is always finite; NaN
 // stays NaN.
-template <class D, class V = hwy::HWY_NAMESPACE::VFromD<D>>
-HWY_INLINE V Exp(D d, V x) {
+template <bool kFalling, size_t kCount, class D, class V = hwy::HWY_NAMESPACE::VFromD<D>>
+HWY_INLINE void ExpTogether(D d, V (&x)[kCount]) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> di;
-  const V lowest = hn::Set(d, -87.33f);
-  const V one = hn::Set(d, 1.0f);
-  const V bounded = hn::Min(hn::Set(d, 88.0f), hn::Max(lowest, x));
-  const V n = hn::Round(hn::Mul(bounded, hn::Set(d, 0x1.715476p+0f)));  // 1 / ln 2
+  const V highest = hn::Set(d, 88.0f);
+  const V rounder = hn::Set(d, 0x1.8p+23f);  // a float this large has no fraction: its last bits are n
+  V shifted[kCount], r[kCount], p[kCount];
+  for (size_t i = 0; i < kCount; ++i) {
+    r[i] = kFalling ? x[i] : hn::IfThenElse(hn::Gt(x[i], highest), highest, x[i]);  // Min may lose NaN
+    shifted[i] = hn::Add(hn::Mul(r[i], hn::Set(d, 0x1.715476p+0f)), rounder);       // 1 / ln 2
+    p[i] = hn::Sub(shifted[i], rounder);                                            // n
+  }
   // ln 2 in two parts; the upper one has 15 significant bits and |n| < 128, so the first step loses nothing.
-  const V upper = FusedMulAdd(d, n, hn::Set(d, -0x1.62e4p-1f), bounded);
-  const V r = FusedMulAdd(d, n, hn::Set(d, -0x1.7f7d1cp-20f), upper);
-  V p = hn::Set(d, 1.0f / 5040);
-  p = FusedMulAdd(d, p, r, hn::Set(d, 1.0f / 720));
-  p = FusedMulAdd(d, p, r, hn::Set(d, 1.0f / 120));
-  p = FusedMulAdd(d, p, r, hn::Set(d, 1.0f / 24));
-  p = FusedMulAdd(d, p, r, hn::Set(d, 1.0f / 6));
-  p = FusedMulAdd(d, p, r, hn::Set(d, 1.0f / 2));
-  p = FusedMulAdd(d, p, r, one);
-  p = FusedMulAdd(d, p, r, one);
-  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 127))));
-  const V y = hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Mul(p, power));
-  return hn::IfThenElse(hn::IsNaN(x), x, y);  // what Min and Max make of NaN depends on the target
+  for (size_t i = 0; i < kCount; ++i) r[i] = FusedMulAdd(d, p[i], hn::Set(d, -0x1.62e4p-1f), r[i]);
+  for (size_t i = 0; i < kCount; ++i) r[i] = FusedMulAdd(d, p[i], hn::Set(d, -0x1.7f7d1cp-20f), r[i]);
+  for (size_t i = 0; i < kCount; ++i) p[i] = FusedMulAdd(d, hn::Set(d, 1.0f / 5040), r[i], hn::Set(d, 1.0f / 720));
+  for (const float c : {1.0f / 120, 1.0f / 24, 1.0f / 6, 1.0f / 2, 1.0f, 1.0f}) {
+    for (size_t i = 0; i < kCount; ++i) p[i] = FusedMulAdd(d, p[i], r[i], hn::Set(d, c));
+  }
+  for (size_t i = 0; i < kCount; ++i) {
+    const auto exponent = hn::Add(hn::ShiftLeft<23>(hn::BitCast(di, shifted[i])), hn::Set(di, 127 << 23));
+    const V y = hn::Mul(p[i], hn::BitCast(d, exponent));
+    x[i] = hn::IfThenZeroElse(hn::Lt(x[i], hn::Set(d, -87.33f)), y);  // whatever became of such an x above
+  }
+}
+
+template <class D, class V = hwy::HWY_NAMESPACE::VFromD<D>>
+HWY_INLINE V Exp(D d, V x) {
+  V only[1] = {x};
+  ExpTogether<false>(d, only);
+  return only[0];
 }
 
 }  // namespace HWY_NAMESPACE
