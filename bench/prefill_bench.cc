@@ -13,6 +13,7 @@
 
 #include "base/macros.h"
 #include "bench/measure.h"
+#include "bench/prompt_ids.h"
 #include "bench/report.h"
 #include "estream/engine.h"
 #include "estream/model.h"
@@ -29,16 +30,6 @@ struct Options {
   uint32_t repeats = 5;
   bool json = false;
 };
-
-// Ids spread over the vocabulary, the same in every run.
-std::vector<int32_t> PromptIds(uint32_t count, uint32_t vocabulary) {
-  std::vector<int32_t> ids;
-  for (uint32_t i = 0, state = 1; i < count; ++i) {
-    state = state * 69069 + 1;
-    ids.push_back(static_cast<int32_t>(state % vocabulary));
-  }
-  return ids;
-}
 
 // Seconds by "track/name" of everything an engine traced so far.
 std::map<std::string, double> TracedSeconds(const Engine& engine) {

@@ -24,13 +24,18 @@ drop_caches() { sync; echo 3 > /proc/sys/vm/drop_caches 2> /dev/null || true; }
 field() { sed -E "s/.*\"$1\":([0-9.e+-]+).*/\1/"; }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
+# The same shape for all, so that only the schedule differs.
+shape=(--group 4 --banks 3 --queue-depth 2)
+group=  # a control group to run in, or none
+
 # run NAME FLAGS...: medians over the repeats, caches cold.
 run() {
   local name=$1 out
   shift
   out=$(for _ in $(seq "$repeats"); do
     drop_caches
-    "$estream" run -m "$pack" --tokens "$ids" --json "$@"
+    (if [[ -n $group ]]; then echo "$BASHPID" > "$group/cgroup.procs"; fi
+     exec "$estream" run -m "$pack" --tokens "$ids" --json "${shape[@]}" "$@")
   done)
   printf '%-14s' "$name"
   printf ' %s %.3f' ttft_s "$(field ttft_s <<< "$out" | median)" \
@@ -43,7 +48,19 @@ run() {
 
 echo "== $tokens tokens, medians of $repeats, cold caches =="
 run resident --schedule resident
-for schedule in stream per-layer after-routing on-demand; do run "$schedule" --schedule "$schedule"; done
+for schedule in stream per-layer after-routing on-demand; do run "$schedule" --schedule "$schedule"; done | tee "$folder/schedules.txt"
+
+# As fast as the device computes: bytes read over T_exec.
+pace=$(awk '$1 == "stream" { for (i = 2; i < NF; ++i) v[$i] = $(i + 1); printf "%.0f", v["read_MB"] * 1e6 / v["compute_s"] }' \
+  "$folder/schedules.txt")
+group=/sys/fs/cgroup/blkio/estream-bench
+if mkdir "$group" 2> /dev/null; then
+  echo "== the same, storage throttled to $((pace / 1000000)) MB/s, so that T_io is about T_exec =="
+  echo "$(findmnt -no MAJ:MIN -T "$pack" | sed 's/:.*/:0/') $pace" > "$group/blkio.throttle.read_bps_device"
+  for schedule in stream per-layer after-routing on-demand; do run "$schedule" --schedule "$schedule"; done
+  rmdir "$group"
+fi
+group=
 
 echo "== reading alone: every group of every layer in order, against fio at the same size and depth =="
 size=$((4 * 3538944))  # G = 4 records of W_e bytes
