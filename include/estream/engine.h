@@ -17,7 +17,8 @@ namespace estream {
 // Where experts live and how they are read. A pack streams; a plain model file is resident.
 struct ExpertOptions {
   // "stream", "per-layer" (the paper's), "after-routing", "on-demand" or "resident"; empty: "stream" for a pack.
-  // "naive", "layer-2" and "layer-all" stream with a shape of their own, for comparison (pipeline/schedule.h).
+  // "naive", "layer-2", "layer-all" and "graph-per-expert" stream with a shape of their own, for comparison
+  // (pipeline/schedule.h).
   std::string schedule;
   // 0: chosen from EngineOptions::profile, and without one 4, 3 and 2, with fewer where memory_bytes asks for it.
   uint32_t group_size = 0;       // G, experts a read
@@ -25,6 +26,8 @@ struct ExpertOptions {
   uint32_t queue_depth = 0;      // Q, reads in flight
   std::string storage = "auto";  // "io_uring", "threads", or "auto": io_uring where the system allows it
   bool check_hashes = false;     // compare the stored hash of everything read from a pack
+  // The engine will be asked again: when a pass ends, a stream begins to read what the next one needs first.
+  bool keep_warm = false;
 };
 
 // Service times of a device and its storage for a model (estream/tune.h).

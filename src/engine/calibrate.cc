@@ -44,6 +44,7 @@ class CalibrationRig::Probe : public ExpertStream {
     begin_ns = end_ns = NowNs();
     return inner_->StartRequest();
   }
+  void Expect(const RouteCounts& counts) override { inner_->Expect(counts); }
   void Begin(uint32_t layer) override { inner_->Begin(layer); }
   Status Run(const ExpertWork& work) override {
     if (cancel_ != nullptr && *cancel_) return Status::Cancelled("interrupted");
@@ -98,7 +99,7 @@ Status CalibrationRig::SetShape(Schedule schedule, const StreamShape& shape) {
   probe_.reset();
   streaming_.reset();
   ES_ASSIGN_OR_RETURN(streaming_, StreamFromPack(*model_, plan_, graphs_, options_.experts, schedule, shape,
-                                                 CapacityOf(plan_, max_tokens_).routes, &clock_, device_.get()));
+                                                 CapacityOf(plan_, max_tokens_), &clock_, device_.get()));
   probe_ = std::make_unique<Probe>(streaming_.get(), &clock_, plan_.experts, cancel_);
   ES_ASSIGN_OR_RETURN(
       prefill_,

@@ -108,7 +108,7 @@ Status EngineImpl::MakeExperts(const ExpertOptions& options, const Capacity& cap
     return Status::Ok();
   }
   ES_ASSIGN_OR_RETURN(auto streaming, StreamFromPack(*model_, model_->plan(), graphs_, options, schedule_, shape_,
-                                                     capacity.routes, &clock_, device_.get()));
+                                                     capacity, &clock_, device_.get()));
   streaming_ = streaming.get();
   experts_ = std::move(streaming);
   return Status::Ok();

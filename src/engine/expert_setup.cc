@@ -42,7 +42,8 @@ Result<Schedule> ScheduleOf(const ModelFile& model, const ExpertOptions& options
 Result<std::unique_ptr<StreamingExperts>> StreamFromPack(const ModelFile& model, const ModelPlan& plan,
                                                          const GraphSet& graphs, const ExpertOptions& options,
                                                          Schedule schedule, const StreamShape& shape,
-                                                         uint32_t max_routes, ComputeClock* clock, Device* device) {
+                                                         const Capacity& capacity, ComputeClock* clock,
+                                                         Device* device) {
   const PackFile* pack = model.pack();
   if (pack == nullptr) {
     return Status::InvalidArgument(
@@ -54,8 +55,13 @@ Result<std::unique_ptr<StreamingExperts>> StreamFromPack(const ModelFile& model,
   stream.shape = shape;
   stream.expert_count = plan.experts;
   stream.slot_stride = plan.expert_stride;
-  stream.max_routes = max_routes;
+  stream.max_routes = capacity.routes;
+  stream.keep_warm = options.keep_warm;
   stream.clock = clock;
+  stream.build_graph = [&plan, device, capacity](uint32_t index) {
+    const uint32_t expert_class = plan.layers[plan.sparse_layers[index]].expert_class;
+    return device->Build(plan.expert_classes[expert_class], capacity);
+  };
   ES_ASSIGN_OR_RETURN(stream.engine, ParseStorage(options.storage));
   if (options.check_hashes) {
     stream.check = [pack, &plan](uint32_t index, uint32_t position, std::span<const std::byte> record) {

@@ -30,6 +30,6 @@ Result<Schedule> ScheduleOf(const ModelFile& model, const ExpertOptions& options
 Result<std::unique_ptr<StreamingExperts>> StreamFromPack(const ModelFile& model, const ModelPlan& plan,
                                                          const GraphSet& graphs, const ExpertOptions& options,
                                                          Schedule schedule, const StreamShape& shape,
-                                                         uint32_t max_routes, ComputeClock* clock, Device* device);
+                                                         const Capacity& capacity, ComputeClock* clock, Device* device);
 
 }  // namespace estream

@@ -95,7 +95,8 @@ StreamShape ShrunkToFit(Schedule schedule, const StreamShape& asked, StreamShape
 }
 
 bool HasShapeOfItsOwn(Schedule schedule) {
-  return schedule == Schedule::kNaive || schedule == Schedule::kLayer2 || schedule == Schedule::kLayerAll;
+  return schedule == Schedule::kNaive || schedule == Schedule::kLayer2 || schedule == Schedule::kLayerAll ||
+         schedule == Schedule::kGraphPerExpert;
 }
 
 // The arena of what is left of the budget.

@@ -140,7 +140,8 @@ class Tuner {
       Progress("requests", done / all);
       done += tokens + 256;
       ES_ASSIGN_OR_RETURN(MeasuredRequest request, rig_->Run(tokens));
-      const ModelRequest model = RequestMaker(profile_.times, streamed, request.times).Make(shape.group_size, depth);
+      const ModelRequest model =
+          RequestMaker(profile_.times, streamed, request.times).Make(Schedule::kStream, shape.group_size, depth);
       uint64_t alone = 0;
       for (const ModelLayer& layer : model.layers) {
         for (const ModelGroup& group : layer.groups) alone += group.routed ? group.exec_ns : 0;

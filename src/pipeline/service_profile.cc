@@ -140,14 +140,38 @@ RequestMaker::RequestMaker(const ServiceProfile& profile, const StreamedModel& m
     layer.call_ns = times.call_ns;
     const std::vector<uint32_t>& routes = length.routes[last ? samples - 1 : l % (samples - 1)];
     for (uint32_t e = 0; e < experts_; ++e) {
-      const uint64_t ns = ExpertNs(times, e < routes.size() ? routes[e] : 0);
-      layer.exec_ns.push_back(Rounded(static_cast<double>(ns) * length.exec_scale));
+      const uint32_t count = e < routes.size() ? routes[e] : 0;
+      const uint64_t ns = Rounded(static_cast<double>(ExpertNs(times, count)) * length.exec_scale);
+      layer.exec_ns.push_back(count == 0 ? 0 : std::max<uint64_t>(1, ns));
+      layer.routes += count;
     }
     layers_.push_back(std::move(layer));
   }
 }
 
-ModelRequest RequestMaker::Make(uint32_t group_size, uint32_t queue_depth) const {
+ModelGroup RequestMaker::MakeGroup(const Layer& layer, uint32_t first, uint32_t end, uint32_t queue_depth,
+                                   bool sparse) const {
+  ModelGroup group;
+  uint32_t experts = 0;
+  for (uint32_t e = first; e < end; ++e) {
+    group.exec_ns += layer.exec_ns[e];
+    experts += layer.exec_ns[e] > 0;
+  }
+  group.routed = experts > 0;
+  if (!group.routed) return group;
+  group.exec_ns += layer.call_ns;
+  if (!sparse || 4 * experts >= 3 * (end - first)) return group;  // read as a whole (residency/tape_walk)
+  for (uint32_t e = first, run = 0; e < end; ++e) {
+    run = layer.exec_ns[e] > 0 ? run + 1 : 0;
+    if (run > 0 && (e + 1 == end || layer.exec_ns[e + 1] == 0)) {
+      group.run_ns.push_back(ReadNs(*profile_, run * layer.record_bytes, queue_depth));
+    }
+  }
+  return group;
+}
+
+ModelRequest RequestMaker::Make(Schedule schedule, uint32_t group_size, uint32_t queue_depth) const {
+  const bool sparse = ReadsSparse(schedule);
   ModelRequest request;
   request.tail_ns = tail_ns_;
   request.layers.resize(layers_.size());
@@ -156,13 +180,11 @@ ModelRequest RequestMaker::Make(uint32_t group_size, uint32_t queue_depth) const
     const Layer& from = layers_[l];
     ModelLayer& to = request.layers[l];
     to.block_ns = from.block_ns;
+    to.early = !sparse || from.routes >= experts_ / 2;
     to.groups.reserve((experts_ + group_size - 1) / group_size);
     for (uint32_t first = 0; first < experts_; first += group_size) {
       const uint32_t end = std::min(first + group_size, experts_);
-      ModelGroup group;
-      for (uint32_t e = first; e < end; ++e) group.exec_ns += from.exec_ns[e];
-      group.routed = group.exec_ns > 0;
-      if (group.routed) group.exec_ns += from.call_ns;
+      ModelGroup group = MakeGroup(from, first, end, queue_depth, sparse);
       const uint64_t bytes = (end - first) * from.record_bytes;
       if (bytes != known_bytes) {
         known_bytes = bytes;

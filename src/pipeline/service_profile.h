@@ -94,16 +94,20 @@ class RequestMaker {
   RequestMaker(const ServiceProfile& profile, const StreamedModel& model, const LengthTimes& length,
                uint32_t max_layers = UINT32_MAX);
 
-  // The request with groups of `group_size`, reads as long as `queue_depth` in flight make them.
-  ModelRequest Make(uint32_t group_size, uint32_t queue_depth) const;
+  // The request with groups of `group_size`, reads as long as `queue_depth` in flight make them, and with the sparse
+  // reads of `schedule`: single runs of a group with few routed experts, nothing early where few routes are expected.
+  ModelRequest Make(Schedule schedule, uint32_t group_size, uint32_t queue_depth) const;
 
  private:
   struct Layer {
     uint64_t block_ns = 0;
     uint64_t record_bytes = 0;
     uint64_t call_ns = 0;
+    uint64_t routes = 0;
     std::vector<uint64_t> exec_ns;  // [E] of each expert, call_ns apart; 0 when not routed
   };
+  ModelGroup MakeGroup(const Layer& layer, uint32_t first, uint32_t end, uint32_t queue_depth, bool sparse) const;
+
   const ServiceProfile* profile_;
   uint32_t experts_;
   uint64_t tail_ns_;

@@ -87,7 +87,8 @@ class Search {
     group.most = group.least;
     if (fixed == 0)
       group.most.bank_count = static_cast<uint32_t>(std::max<uint64_t>(least, std::min(fits, two_layers)));
-    for (const RequestMaker& maker : makers_) group.requests.push_back(maker.Make(g, group.least.queue_depth));
+    for (const RequestMaker& maker : makers_)
+      group.requests.push_back(maker.Make(options_.schedule, g, group.least.queue_depth));
     group.at_most = Evaluate(group, group.most.bank_count);
     return group;
   }
@@ -155,7 +156,8 @@ std::optional<ShapeChoice> ChooseShape(const ServiceProfile& profile, const Stre
 ModelOutcome PredictRequest(const ServiceProfile& profile, const StreamedModel& model, uint32_t tokens,
                             Schedule schedule, const StreamShape& shape) {
   const LengthTimes length = TimesAt(profile, tokens);
-  return Simulate(RequestMaker(profile, model, length).Make(shape.group_size, shape.queue_depth), schedule, shape);
+  return Simulate(RequestMaker(profile, model, length).Make(schedule, shape.group_size, shape.queue_depth), schedule,
+                  shape);
 }
 
 }  // namespace estream

@@ -259,7 +259,7 @@ TEST(ServiceProfile, RequestsHaveTheGroupsOfTheirLength) {
   StreamedModel model;
   model.experts = 3;
   model.layers = {{kPage, 0}, {kPage, 0}};
-  const ModelRequest request = RequestMaker(profile, model, length).Make(2, 1);
+  const ModelRequest request = RequestMaker(profile, model, length).Make(Schedule::kStream, 2, 1);
   ASSERT_EQ(request.layers.size(), 2u);
   EXPECT_EQ(request.tail_ns, 4u);
   EXPECT_EQ(request.layers[0].block_ns, 100u);
@@ -271,6 +271,15 @@ TEST(ServiceProfile, RequestsHaveTheGroupsOfTheirLength) {
   EXPECT_EQ(first[1].read_ns, 10u) << "the last group is short";
   EXPECT_FALSE(first[1].routed);
   EXPECT_TRUE(request.layers[1].groups[1].routed);
+  EXPECT_TRUE(first[0].run_ns.empty());
+  EXPECT_TRUE(request.layers[1].early);
+
+  // With all three in one group: expert 2 alone is read when it is the only one.
+  const ModelRequest sparse = RequestMaker(profile, model, length).Make(Schedule::kStream, 3, 1);
+  EXPECT_EQ(sparse.layers[0].groups[0].run_ns, std::vector<uint64_t>{18});
+  EXPECT_EQ(sparse.layers[1].groups[0].run_ns, std::vector<uint64_t>{10});
+  const ModelRequest whole = RequestMaker(profile, model, length).Make(Schedule::kPerLayer, 3, 1);
+  EXPECT_TRUE(whole.layers[1].groups[0].run_ns.empty());
 }
 
 }  // namespace

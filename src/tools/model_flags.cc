@@ -40,7 +40,8 @@ void AddStreamFlags(CLI::App& app, ModelFlags* flags) {
       ->type_name("SIZE");
   app.add_option("--schedule", flags->experts.schedule,
                  "When experts are read: stream, per-layer, after-routing, on-demand, or resident (all at start); for "
-                 "comparison naive, layer-2, layer-all, with --group, --banks and --queue-depth of their own; default: "
+                 "comparison naive, layer-2, layer-all, graph-per-expert, with --group, --banks and --queue-depth of "
+                 "their own; default: "
                  "stream, or resident for a plain file with --no-pack-cache")
       ->type_name("NAME");
   AddCount(app, "--group", 1, UINT32_MAX, &flags->experts.group_size,
