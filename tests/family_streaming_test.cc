@@ -76,6 +76,7 @@ TEST_P(FamilyStreaming, EqualsTheResidentModelBitForBit) {
     experts.group_size = group;
     experts.bank_count = banks;
     experts.queue_depth = depth;
+    experts.keep_warm = banks == 3;
     EXPECT_EQ(Run(pack, experts), resident);
   }
   ExpertOptions loaded;

@@ -251,6 +251,7 @@ TEST_P(StreamingTest, UnevenStorageAndALateDeviceChangeNoBit) {
       StreamOptions options;
       options.schedule = schedule;
       options.shape = shape;
+      options.keep_warm = shape.bank_count > 2;
       LateDevice late(rig_->device.get());
       ASSERT_NO_FATAL_FAILURE(ExpectResidentBits(std::make_shared<UnevenFile>(file_, seed), options, &late));
     }

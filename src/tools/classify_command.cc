@@ -144,7 +144,9 @@ Outcome OpenForLongest(const ClassifyFlags& flags, const Job& job, std::shared_p
     }
     longest = std::max(longest, needed);
   }
-  return OpenEngine(flags.model, std::move(model), longest, engine);
+  ModelFlags model_flags = flags.model;
+  model_flags.experts.keep_warm = true;  // a pass for every text and label
+  return OpenEngine(model_flags, std::move(model), longest, engine);
 }
 
 std::string JsonRow(const Job& job, const std::string& text, const Classification& result) {
