@@ -134,6 +134,26 @@ TEST_F(CliTune, MistakesAreUsageErrors) {
   ExpectFails({"tune", pack_, "--workload", dir_.File("none")}, 1, "none");
 }
 
+// The profile of the paper's phone: its schedules come in the order of Figure 6, after-routing within a point of it.
+TEST_F(CliTune, ThePhoneOfThePaperIsPlanned) {
+  const std::string model = dir_.File("olmoe.gguf");
+  ASSERT_EQ(RunShell("\"$(dirname \"$ESTREAM\")\"/estream-synth --model olmoe-1b-7b --hollow " + model).exit_code, 0);
+  const auto bubbles = [&](const char* schedule, const char* depth) {
+    const ProgramResult planned = RunEstream(
+        {"plan", model, "--device-profile", std::string(ES_SOURCE_DIR) + "/share/profiles/oneplus-15.json", "--tokens",
+         "1024", "--group", "8", "--banks", "3", "--queue-depth", depth, "--schedule", schedule, "--json"});
+    EXPECT_EQ(planned.exit_code, 0) << planned.err;
+    const Json plans = Json::parse(planned.out)["plans"];
+    EXPECT_EQ(plans.size(), 2u);
+    EXPECT_EQ(plans[0]["profile"], "OLMoE-1B-7B, fast");
+    return plans[0]["passes"][0]["bubble_rate"].get<double>();
+  };
+  const double on_demand = bubbles("on-demand", "1"), after = bubbles("after-routing", "2");
+  EXPECT_NEAR(after, 0.2136, 0.01);
+  EXPECT_GT(on_demand, after + 0.05);
+  EXPECT_LT(bubbles("per-layer", "2"), after - 0.05);
+}
+
 // The signal may come before the program listens; then it ends by it.
 TEST_F(CliTune, AnInterruptLeavesNothing) {
   const ProgramResult result =
