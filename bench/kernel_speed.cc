@@ -22,6 +22,7 @@ constexpr uint64_t kCols = 2048;  // K
 constexpr uint64_t kRows = 1024;  // N
 constexpr uint64_t kChunk = 512;  // elements decoded at once: 64 KiB of floats
 constexpr uint32_t kTokens[] = {1, 6, 8, 24, 48, 96, 192};
+constexpr uint32_t kTokensQ8[] = {1, 2, 4, 8, 12, 16, 24, 48, 96, 192};
 
 // A tiled matrix of finite values.
 struct Matrix {
@@ -147,30 +148,37 @@ ReportTable MeasureMatMul(const Effort& effort, double fma_peak) {
 }
 
 ReportTable MeasureMatMulQ8(const Effort& effort, double int8_peak) {
-  ReportTable table = {.title = fmt::format("int8 product, K {}, GMAC/s and % of peak, 1 core", kCols),
-                       .label = "rows",
-                       .columns = {},
-                       .rows = {}};
+  ReportTable table = {
+      .title = fmt::format("int8 product, K {}, 1 core: GMAC/s, % of peak, and % by way of getting at weights", kCols),
+      .label = "rows",
+      .columns = {},
+      .rows = {}};
   std::vector<Matrix> matrices;
   for (const WeightFormat format :
        {WeightFormat::kQ4_0, WeightFormat::kQ4_K, WeightFormat::kQ6_K, WeightFormat::kQ8_0}) {
     matrices.emplace_back(format, kRows);
-    table.columns.push_back(Traits(format).name);
-    table.columns.push_back("%");
+    for (const char* column : {Traits(format).name, "%", "stored", "prepared"}) table.columns.push_back(column);
   }
-  for (const uint32_t tokens : kTokens) {
+  for (const uint32_t tokens : kTokensQ8) {
     const Quantized x(tokens);
     std::vector<float> y(tokens * kRows);
     ReportTable::Row row = {fmt::format("{}", tokens), {}};
     for (const Matrix& matrix : matrices) {
-      const double seconds = MedianSeconds(effort, kThreadClock, [&] {
-        for (uint64_t p = 0; p < matrix.panels; ++p) {
-          MatMulPanelQ8(matrix.format, matrix.panel(p), x.view, 0, tokens, y.data() + p * kTileRows, kRows);
-        }
-      });
-      const double speed = 1e-9 * static_cast<double>(tokens * kCols * kRows) / seconds;
-      row.values.push_back(speed);
-      row.values.push_back(100 * speed / int8_peak);
+      const auto speed = [&](Q8Path path) {
+        const double seconds = MedianSeconds(effort, kThreadClock, [&] {
+          for (uint64_t p = 0; p < matrix.panels; ++p) {
+            const std::byte* next = p + 1 < matrix.panels ? matrix.panel(p + 1) : nullptr;
+            float* const out = y.data() + p * kTileRows;
+            MatMulPanelQ8(matrix.format, matrix.panel(p), x.view, 0, tokens, out, kRows, next, path);
+          }
+        });
+        return 1e-9 * static_cast<double>(tokens * kCols * kRows) / seconds;
+      };
+      const double chosen = speed(Q8Path::kFastest);
+      row.values.push_back(chosen);
+      row.values.push_back(100 * chosen / int8_peak);
+      for (const Q8Path path : {Q8Path::kStored, Q8Path::kPrepared})
+        row.values.push_back(100 * speed(path) / int8_peak);
     }
     table.rows.push_back(std::move(row));
   }

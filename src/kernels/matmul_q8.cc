@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile by tile: a tile of weights becomes bytes once, then all rows pass over it while it is in the L1 cache.
-//
-// Sums over tiles wait in a scratch of 96 rows x 32 (12 KiB), which with a tile (2.5 KiB) and the rows' blocks (4.5
-// KiB) stays in the L1 cache, wherever c lies. A step is one line of 128 weight bytes, 4 elements of 32 rows, against 4
-// activations of each row, broadcast.
+// Two ways to the same bits. Few rows: weights go from the panel to registers and sums stay there. Many rows: a tile is
+// unpacked once, then all rows pass over it while it is in the L1 cache.
 #include "kernels/matmul_q8.h"
 
 #include <algorithm>
@@ -22,146 +19,156 @@
 #include "kernels/int8_dot-inl.h"
 #include "kernels/simd-inl.h"
 #include "kernels/tile_bytes-inl.h"
-#include "kernels/tile_q8-inl.h"
+#include "kernels/tile_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace estream {
 namespace HWY_NAMESPACE {
 namespace {
 
-constexpr uint32_t kChunkRows = 96;
-
-// Most rows of one micro-kernel, a power of two: two accumulators each, beside 2 vectors of weights, 1 of activations
-// and, in the pair form, 1 of products. AVX-512 has 32 registers, AVX2 has 16; the portable form needs many more than
-// these.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-constexpr uint32_t kMaxRows = 8;
+// Most rows of a micro-kernel, powers of two. Beside 2 or 4 vectors of weights, 1 of activations and a few constants
+// each row takes two integer accumulators and, where its sums stay in registers, two of floats. AVX-512 has 32
+// registers, AVX2 has 16; the portable form needs many more than these.
+//
+// The rows up to which weights are best read as they are stored, without super-scales and with: crossovers of
+// bench/kernel_bench. With VNNI Q4_0 reaches 67 % of the peak at 8 rows stored and 59 % prepared, 66 and 65 at 16, 64
+// and 69 at 48; Q6_K 54 and 47 at 8, 49 and 51 at 12. Without VNNI a product takes two instructions, with which
+// unpacking competes, and preparing pays earlier.
+#if HWY_TARGET == HWY_AVX3_DL
+constexpr uint32_t kPreparedRows = 8, kStoredRows = 4, kMostStored = 16, kMostStoredSuper = 8;
+#elif HWY_TARGET == HWY_AVX3
+constexpr uint32_t kPreparedRows = 8, kStoredRows = 4, kMostStored = 6, kMostStoredSuper = 4;
 #elif HWY_TARGET == HWY_AVX2
-constexpr uint32_t kMaxRows = 4;
+constexpr uint32_t kPreparedRows = 4, kStoredRows = 2, kMostStored = 4, kMostStoredSuper = 2;
 #else
-constexpr uint32_t kMaxRows = 2;
+constexpr uint32_t kPreparedRows = 2, kStoredRows = 2, kMostStored = 2, kMostStoredSuper = 2;
 #endif
 
-// The rows of one block, as they pass over a tile.
-struct Rows {
-  const int8_t* values;           // [kRows][32]
-  const ActivationBlock* blocks;  // [kRows]
-  float* sums;                    // [kRows][32], continued
+// The panel that comes next, brought into the L2 cache along with the work on this one, since processors stop fetching
+// ahead by themselves where a page ends, every eight tiles: 8 routes of an expert in memory go from 45 to 63 % of the
+// peak.
+struct NextPanel {
+  const uint8_t* start;  // null: none
+  uint64_t tile_bytes;
+
+  // Tile `tile`'s share of the panel.
+  HWY_INLINE void Fetch(uint64_t tile) const {
+    if (start == nullptr) return;
+    const uint8_t* const end = start + (tile + 1) * tile_bytes;
+    for (const uint8_t* p = start + tile * tile_bytes; p < end; p += 64) __builtin_prefetch(p, 0, /*locality=*/2);
+  }
 };
 
-// Accumulators are named, not an array: g++ 12 keeps arrays of vectors in memory. Rows that kRows does not have vanish.
-#define ES_EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+// What a product reads and writes, without its rows.
+struct Product {
+  PanelReader panel;
+  NextPanel next;
+  QuantizedRows a;
+  size_t c_stride;
 
-// Two accumulators of each row.
-struct Sums {
-#define ES_DECLARE(R) DotVec left##R, right##R;
-  ES_EACH_ROW(ES_DECLARE)
-#undef ES_DECLARE
+  uint64_t tiles() const { return a.cols / kTileElements; }
 };
 
-enum class Part { kAll, kFirstHalf, kSecondHalf };  // of the 32 activations of a block
+// --- Few rows.
 
-template <Part kPart>
-HWY_INLINE DotVec PairSums(const ActivationBlock& block) {
-  const DotTag d;
-  if constexpr (kPart == Part::kAll) return hn::Set(d, block.pair_sums);
-  return hn::Set(d, kPart == Part::kFirstHalf ? block.first_pair_sums : block.second_pair_sums);
+// A chunk of a panel that stays in the L1 cache while all rows pass over it: the tiles of one super-block, 4 to 9 KiB.
+constexpr uint64_t kChunkTiles = kTilesPerSuper;
+
+// c[r, n] continued over the tiles [first, end), for kRows rows from `row` on and the two vectors n from `column` on.
+template <class Format, uint32_t kRows>
+HWY_NOINLINE void StoredKernel(const Product& product, uint64_t first, uint64_t end, uint32_t row, size_t column,
+                               float* c, bool fetch) {
+  const F32 d;
+  const size_t lanes = hn::Lanes(d), c_stride = product.c_stride;
+  const DotVec offset = DotOffset(Format::kOffset);
+  const StoredTiles<Format> tiles = {{}, product.panel};
+  const NextPanel next = fetch ? product.next : NextPanel{};
+  const uint64_t rows_a_tile = product.a.rows, at = first * rows_a_tile + row;
+  Rows rows = {product.a.values + at * kTileElements, product.a.blocks + at};
+  c += column;
+#define ES_LOAD(R)                                     \
+  VF left##R, right##R;                                \
+  if constexpr (R < kRows) {                           \
+    left##R = hn::LoadU(d, c + R * c_stride);          \
+    right##R = hn::LoadU(d, c + R * c_stride + lanes); \
+  }
+  ES_EACH_ROW(ES_LOAD)
+#undef ES_LOAD
+  for (uint64_t t = first; t < end; ++t) {
+    next.Fetch(t);
+    const TilePair<StoredTiles<Format>> tile = {tiles.At(t, column), tiles.At(t, column + lanes)};
+    const Sums sum = TileSums<StoredTiles<Format>, kRows>(tile, rows, offset);
+    const VF scale_left = Format::Scale(tile.left), scale_right = Format::Scale(tile.right);
+#define ES_ADD(R)                                                                                     \
+  if constexpr (R < kRows) {                                                                          \
+    const VF scale = hn::Set(d, rows.blocks[R].scale);                                                \
+    left##R = FusedMulAdd(d, hn::Mul(scale_left, scale), hn::ConvertTo(d, sum.left##R), left##R);     \
+    right##R = FusedMulAdd(d, hn::Mul(scale_right, scale), hn::ConvertTo(d, sum.right##R), right##R); \
+    if constexpr (Format::kHasMin) {                                                                  \
+      const VF scaled_sum = hn::Set(d, rows.blocks[R].scaled_sum);                                    \
+      left##R = FusedMulAdd(d, Format::Min(tile.left), scaled_sum, left##R);                          \
+      right##R = FusedMulAdd(d, Format::Min(tile.right), scaled_sum, right##R);                       \
+    }                                                                                                 \
+  }
+    ES_EACH_ROW(ES_ADD)
+#undef ES_ADD
+    rows.values += rows_a_tile * kTileElements;
+    rows.blocks += rows_a_tile;
+  }
+#define ES_STORE(R)                                    \
+  if constexpr (R < kRows) {                           \
+    hn::StoreU(left##R, d, c + R * c_stride);          \
+    hn::StoreU(right##R, d, c + R * c_stride + lanes); \
+  }
+  ES_EACH_ROW(ES_STORE)
+#undef ES_STORE
 }
 
-// Accumulators started at -offset * sum(a), then stepped through the lines of a part.
-template <Part kPart, uint32_t kRows>
-HWY_INLINE Sums RunLines(const uint8_t* lines, const Rows& rows, DotVec offset) {
-  constexpr uint32_t kSteps = kPart == Part::kAll ? 8 : 4;
-  const DotTag d;
-  const size_t lanes = hn::Lanes(d);
-  const auto* a = reinterpret_cast<const int32_t*>(rows.values) + (kPart == Part::kSecondHalf ? kSteps : 0);
-  Sums sum;
-#define ES_START(R) \
-  if constexpr (R < kRows) sum.left##R = sum.right##R = DotStart(PairSums<kPart>(rows.blocks[R]), offset);
-#define ES_STEP(R)                                  \
-  if constexpr (R < kRows) {                        \
-    const DotVec x = hn::Set(d, a[8 * R + step]);   \
-    sum.left##R = DotStep(sum.left##R, left, x);    \
-    sum.right##R = DotStep(sum.right##R, right, x); \
+// Some tiles and all rows: blocks of kRows, then of half as many, down to one.
+template <class Format, uint32_t kRows = kStoredRows>
+HWY_INLINE void RunStoredRows(const Product& product, uint64_t first, uint64_t end, uint32_t row, uint32_t rows,
+                              float* c, bool fetch) {
+  for (; rows >= kRows; rows -= kRows) {
+    for (size_t column = 0; column < kTileRows; column += 2 * hn::Lanes(F32())) {
+      StoredKernel<Format, kRows>(product, first, end, row, column, c, fetch);
+      fetch = false;
+    }
+    row += kRows;
+    c += kRows * product.c_stride;
   }
-  ES_EACH_ROW(ES_START)
-  HWY_UNROLL(8)
-  for (uint32_t step = 0; step < kSteps; ++step) {
-    const auto* line = reinterpret_cast<const int32_t*>(lines + step * kLineBytes);
-    const DotVec left = hn::Load(d, line), right = hn::Load(d, line + lanes);
-    ES_EACH_ROW(ES_STEP)
-  }
-#undef ES_START
-#undef ES_STEP
-  return sum;
+  if constexpr (kRows > 1) RunStoredRows<Format, kRows / 2>(product, first, end, row, rows, c, fetch);
 }
 
-template <uint32_t kRows>
-HWY_INLINE void Finish(Sums& sum) {
-#define ES_FINISH(R)                        \
-  if constexpr (R < kRows) {                \
-    sum.left##R = DotFinish(sum.left##R);   \
-    sum.right##R = DotFinish(sum.right##R); \
+template <class Format>
+void RunStored(const Product& product, uint32_t first_row, uint32_t rows, float* c) {
+  for (uint32_t r = 0; r < rows; ++r) std::fill_n(c + r * product.c_stride, kTileRows, 0.0f);
+  for (uint64_t tile = 0; tile < product.tiles(); tile += kChunkTiles) {
+    const uint64_t end = std::min(tile + kChunkTiles, product.tiles());
+    RunStoredRows<Format>(product, tile, end, first_row, rows, c, /*fetch=*/true);
   }
-  ES_EACH_ROW(ES_FINISH)
-#undef ES_FINISH
 }
 
-// first * (left, right) + second * (second_left, second_right), finished.
-template <uint32_t kRows>
-HWY_INLINE void FinishTwo(Sums& first, DotVec left, DotVec right, const Sums& second, DotVec second_left,
-                          DotVec second_right) {
-#define ES_FINISH(R)                                                                                                \
-  if constexpr (R < kRows) {                                                                                        \
-    first.left##R = hn::Add(DotFinishTimes(first.left##R, left), DotFinishTimes(second.left##R, second_left));      \
-    first.right##R = hn::Add(DotFinishTimes(first.right##R, right), DotFinishTimes(second.right##R, second_right)); \
-  }
-  ES_EACH_ROW(ES_FINISH)
-#undef ES_FINISH
-}
+// --- Many rows. Sums wait in a scratch of 96 rows x 32 (12 KiB), which with a tile (2.5 KiB) and the rows' blocks (4.5
+// KiB) stays in the L1 cache, wherever c lies.
 
-// The integer sums of one tile, for two vectors of its rows from `column` on.
-template <TileShape kShape, uint32_t kRows>
-HWY_INLINE Sums TileSums(const TileQ8& tile, size_t column, const Rows& rows, DotVec offset) {
-  const DotTag d;
-  const size_t lanes = hn::Lanes(d);
-  const uint8_t* lines = tile.lines + 4 * column;
-  if constexpr (kShape == TileShape::kWhole) {
-    Sums sum = RunLines<Part::kAll, kRows>(lines, rows, offset);
-    Finish<kRows>(sum);
-    return sum;
-  } else if constexpr (kShape == TileShape::kHalves) {
-    Sums sum = RunLines<Part::kFirstHalf, kRows>(lines, rows, offset);
-    const Sums second = RunLines<Part::kSecondHalf, kRows>(lines + 4 * kLineBytes, rows, offset);
-    const int32_t* f = tile.factors[0] + column;
-    const int32_t* g = tile.factors[1] + column;
-    FinishTwo<kRows>(sum, hn::Load(d, f), hn::Load(d, f + lanes), second, hn::Load(d, g), hn::Load(d, g + lanes));
-    return sum;
-  } else {
-    Sums sum = RunLines<Part::kAll, kRows>(lines, rows, offset);
-    const Sums second = RunLines<Part::kAll, kRows>(lines + 8 * kLineBytes, rows, hn::Zero(d));
-    const DotVec high = DotFactor(hn::Set(d, 16)), low = DotFactor(hn::Set(d, 1));
-    FinishTwo<kRows>(sum, high, high, second, low, low);
-    return sum;
-  }
-}
+constexpr uint32_t kChunkRows = 96;
 
 // c = fma(fl(weight scale * scale), sum, c), and with a min c = fma(min, scaled sum, c).
-template <bool kHasMin, uint32_t kRows>
-HWY_INLINE void AddScaled(const TileQ8& tile, size_t column, const Rows& rows, const Sums& sum) {
+template <class Source, uint32_t kRows>
+HWY_INLINE void AddScaled(const TilePair<Source>& tile, const Rows& rows, const Sums& sum, float* sums) {
   const F32 d;
   const size_t lanes = hn::Lanes(d);
-  const VF scale_left = hn::Load(d, tile.scale + column), scale_right = hn::Load(d, tile.scale + column + lanes);
+  const VF scale_left = Source::Scale(tile.left), scale_right = Source::Scale(tile.right);
 #define ES_ADD(R)                                                                                                   \
   if constexpr (R < kRows) {                                                                                        \
-    float* c = rows.sums + R * kTileRows + column;                                                                  \
+    float* c = sums + R * kTileRows;                                                                                \
     const VF scale = hn::Set(d, rows.blocks[R].scale);                                                              \
     VF left = FusedMulAdd(d, hn::Mul(scale_left, scale), hn::ConvertTo(d, sum.left##R), hn::Load(d, c));            \
     VF right = FusedMulAdd(d, hn::Mul(scale_right, scale), hn::ConvertTo(d, sum.right##R), hn::Load(d, c + lanes)); \
-    if constexpr (kHasMin) {                                                                                        \
+    if constexpr (Source::kHasMin) {                                                                                \
       const VF scaled_sum = hn::Set(d, rows.blocks[R].scaled_sum);                                                  \
-      left = FusedMulAdd(d, hn::Load(d, tile.min + column), scaled_sum, left);                                      \
-      right = FusedMulAdd(d, hn::Load(d, tile.min + column + lanes), scaled_sum, right);                            \
+      left = FusedMulAdd(d, Source::Min(tile.left), scaled_sum, left);                                              \
+      right = FusedMulAdd(d, Source::Min(tile.right), scaled_sum, right);                                           \
     }                                                                                                               \
     hn::Store(left, d, c);                                                                                          \
     hn::Store(right, d, c + lanes);                                                                                 \
@@ -170,16 +177,18 @@ HWY_INLINE void AddScaled(const TileQ8& tile, size_t column, const Rows& rows, c
 #undef ES_ADD
 }
 
-// Adds one tile to the sums of `count` blocks of kRows rows. Six arguments travel in registers; a struct would wait for
-// its own stores.
-template <TileShape kShape, bool kHasMin, uint32_t kRows>
-HWY_NOINLINE void MicroKernel(const TileQ8& tile, int offset, const int8_t* values, const ActivationBlock* blocks,
-                              float* sums, uint32_t count) {
-  const DotVec minus_offset = DotOffset(offset);
+// Adds one tile to the sums of `count` blocks of kRows rows.
+template <class Source, uint32_t kRows>
+HWY_NOINLINE void PreparedKernel(const PreparedBytes& bytes, const int8_t* values, const ActivationBlock* blocks,
+                                 float* sums, uint32_t count) {
+  const DotVec offset = DotOffset(Source::kOffset);
+  const Source source = {&bytes};
+  const size_t lanes = hn::Lanes(F32());
   for (; count > 0; --count) {
-    const Rows rows = {values, blocks, sums};
-    for (size_t column = 0; column < kTileRows; column += 2 * hn::Lanes(F32())) {
-      AddScaled<kHasMin, kRows>(tile, column, rows, TileSums<kShape, kRows>(tile, column, rows, minus_offset));
+    const Rows rows = {values, blocks};
+    for (size_t column = 0; column < kTileRows; column += 2 * lanes) {
+      const TilePair<Source> tile = {source.At(0, column), source.At(0, column + lanes)};
+      AddScaled<Source, kRows>(tile, rows, TileSums<Source, kRows>(tile, rows, offset), sums + column);
     }
     values += kRows * kTileElements;
     blocks += kRows;
@@ -187,70 +196,80 @@ HWY_NOINLINE void MicroKernel(const TileQ8& tile, int offset, const int8_t* valu
   }
 }
 
-#undef ES_EACH_ROW
-
 // Adds one tile to the sums of all rows: blocks of kRows, then of half as many, down to one.
-template <class Format, uint32_t kRows = kMaxRows>
-HWY_INLINE void RunRows(const TileQ8& tile, const int8_t* values, const ActivationBlock* blocks, float* sums,
-                        uint32_t rows) {
+template <class Source, uint32_t kRows = kPreparedRows>
+HWY_INLINE void RunPreparedRows(const PreparedBytes& bytes, const int8_t* values, const ActivationBlock* blocks,
+                                float* sums, uint32_t rows) {
   const uint32_t count = rows / kRows, done = count * kRows;
-  if (count > 0) {
-    MicroKernel<Format::kShape, Format::kHasMin, kRows>(tile, Format::kOffset, values, blocks, sums, count);
-  }
+  if (count > 0) PreparedKernel<Source, kRows>(bytes, values, blocks, sums, count);
   if constexpr (kRows > 1) {
-    RunRows<Format, kRows / 2>(tile, values + done * kTileElements, blocks + done, sums + done * kTileRows,
-                               rows - done);
-  }
-}
-
-// Up to kChunkRows rows against a whole panel.
-template <class Format>
-void RunChunk(const PanelReader& panel, const QuantizedRows& a, uint32_t first_row, uint32_t rows, float* sums) {
-  TileQ8 tile;
-  for (uint64_t t = 0; t < a.cols / kTileElements; ++t) {
-    PrepareTile<Format>(panel, t, tile);
-    const uint64_t at = t * a.rows + first_row;
-    RunRows<Format>(tile, a.values + at * kTileElements, a.blocks + at, sums, rows);
+    RunPreparedRows<Source, kRows / 2>(bytes, values + done * kTileElements, blocks + done, sums + done * kTileRows,
+                                       rows - done);
   }
 }
 
 template <class Format>
-void RunPanel(const PanelReader& panel, const QuantizedRows& a, uint32_t first_row, uint32_t rows, float* c,
-              size_t c_stride) {
+void RunPrepared(const Product& product, uint32_t first_row, uint32_t rows, float* c) {
+  const QuantizedRows& a = product.a;
+  NextPanel next = product.next;
+  PreparedBytes bytes;
   alignas(64) float sums[kChunkRows * kTileRows];
   while (rows > 0) {
     const uint32_t take = std::min(rows, kChunkRows);
     std::fill_n(sums, take * kTileRows, 0.0f);
-    RunChunk<Format>(panel, a, first_row, take, sums);
-    for (uint32_t r = 0; r < take; ++r) std::memcpy(c + r * c_stride, sums + r * kTileRows, sizeof(float) * kTileRows);
-    c += take * c_stride;
+    for (uint64_t t = 0; t < product.tiles(); ++t) {
+      next.Fetch(t);
+      PrepareTile<Format>(product.panel, t, bytes);
+      const uint64_t at = t * a.rows + first_row;
+      RunPreparedRows<PreparedTile<Format>>(bytes, a.values + at * kTileElements, a.blocks + at, sums, take);
+    }
+    for (uint32_t r = 0; r < take; ++r) {
+      std::memcpy(c + r * product.c_stride, sums + r * kTileRows, sizeof(float) * kTileRows);
+    }
+    c += take * product.c_stride;
     first_row += take;
     rows -= take;
+    next = {};
+  }
+}
+
+#undef ES_EACH_ROW
+
+template <class Format>
+void RunPanel(const Product& product, uint32_t first_row, uint32_t rows, float* c, Q8Path path) {
+  constexpr uint32_t kMost = Format::kHasSuper ? kMostStoredSuper : kMostStored;
+  if (path == Q8Path::kFastest) path = rows <= kMost ? Q8Path::kStored : Q8Path::kPrepared;
+  if (path == Q8Path::kStored) {
+    RunStored<Format>(product, first_row, rows, c);
+  } else {
+    RunPrepared<Format>(product, first_row, rows, c);
   }
 }
 
 }  // namespace
 
 void MatMulPanelQ8Target(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
-                         uint32_t rows, float* c, size_t c_stride) {
-  const PanelReader reader(format, panel, a.cols);
+                         uint32_t rows, float* c, size_t c_stride, const std::byte* next, Q8Path path) {
+  const uint64_t tile_bytes = MakePanelLayout(format, a.cols).bytes / (a.cols / kTileElements);
+  const Product product = {
+      PanelReader(format, panel, a.cols), {reinterpret_cast<const uint8_t*>(next), tile_bytes}, a, c_stride};
   switch (format) {
     case WeightFormat::kQ4_0:
-      return RunPanel<Q8OfQ4_0>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ4_0>(product, first_row, rows, c, path);
     case WeightFormat::kQ4_1:
-      return RunPanel<Q8OfQ4_1>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ4_1>(product, first_row, rows, c, path);
     case WeightFormat::kQ5_0:
-      return RunPanel<Q8OfQ5_0>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ5_0>(product, first_row, rows, c, path);
     case WeightFormat::kQ5_1:
-      return RunPanel<Q8OfQ5_1>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ5_1>(product, first_row, rows, c, path);
     case WeightFormat::kQ8_0:
-      return RunPanel<Q8OfQ8_0>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ8_0>(product, first_row, rows, c, path);
     case WeightFormat::kQ4_K:
-      return RunPanel<Q8OfQ4_K>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ4_K>(product, first_row, rows, c, path);
     case WeightFormat::kQ5_K:
-      return RunPanel<Q8OfQ5_K>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ5_K>(product, first_row, rows, c, path);
     case WeightFormat::kQ6_K:
-      return RunPanel<Q8OfQ6_K>(reader, a, first_row, rows, c, c_stride);
+      return RunPanel<Q8OfQ6_K>(product, first_row, rows, c, path);
     case WeightFormat::kF32:
     case WeightFormat::kF16:
     case WeightFormat::kBF16:
@@ -272,9 +291,9 @@ bool HasQ8(WeightFormat format) {
 }
 
 void MatMulPanelQ8(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
-                   uint32_t rows, float* c, size_t c_stride) {
+                   uint32_t rows, float* c, size_t c_stride, const std::byte* next, Q8Path path) {
   ES_DCHECK(HasQ8(format) && CanTile(format, a.cols) && first_row + rows <= a.rows);
-  HWY_DYNAMIC_DISPATCH(MatMulPanelQ8Target)(format, panel, a, first_row, rows, c, c_stride);
+  HWY_DYNAMIC_DISPATCH(MatMulPanelQ8Target)(format, panel, a, first_row, rows, c, c_stride, next, path);
 }
 
 }  // namespace estream

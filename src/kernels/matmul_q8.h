@@ -18,15 +18,24 @@ namespace estream {
 // Whether MatMulPanelQ8 computes with `format`: all but F32, F16 and BF16, which take float activations.
 bool HasQ8(WeightFormat format);
 
+// How a product gets at its weights; the bits are the same.
+enum class Q8Path {
+  kFastest,   // the next for few rows, the last for many
+  kStored,    // from the panel to registers, for each few rows anew
+  kPrepared,  // unpacked to memory tile by tile, once for up to 96 rows
+};
+
 // c[r, n] = sum_k a[first_row + r, k] * w[n, k] for n < 32, r < rows: rows of activations against one tiled panel.
 //
-//   panel     [MakePanelLayout(format, a.cols).bytes]; read as it is stored, nothing is decoded ahead
+//   panel     [MakePanelLayout(format, a.cols).bytes]
 //   a         quantised rows; first_row + rows <= a.rows
 //   c         [rows, 32] f32, rows c_stride floats apart; overwritten
+//   next      the panel that this thread multiplies next, if it is known: brought into the cache meanwhile
 //
 // Pre:  HasQ8(format); CanTile(format, a.cols).
 // Cost: no allocation; 16 KiB of stack.
 void MatMulPanelQ8(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
-                   uint32_t rows, float* c, size_t c_stride);
+                   uint32_t rows, float* c, size_t c_stride, const std::byte* next = nullptr,
+                   Q8Path path = Q8Path::kFastest);
 
 }  // namespace estream

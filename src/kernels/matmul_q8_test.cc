@@ -43,9 +43,10 @@ struct Q8Operands {
     a = {row_count, cols, values.data(), blocks.data()};
     for (uint32_t row = 0; row < row_count; ++row) QuantizeRow(x.data() + row * cols, row, a);
   }
-  std::vector<float> Product(uint32_t first_row, uint32_t rows, size_t c_stride = 32) const {
+  std::vector<float> Product(uint32_t first_row, uint32_t rows, size_t c_stride = 32,
+                             Q8Path path = Q8Path::kFastest) const {
     std::vector<float> c(rows * c_stride + 1, -5.0f);
-    MatMulPanelQ8(format, panel.data(), a, first_row, rows, c.data(), c_stride);
+    MatMulPanelQ8(format, panel.data(), a, first_row, rows, c.data(), c_stride, panel.data(), path);
     EXPECT_EQ(c.back(), -5.0f) << "written past the end";
     c.pop_back();
     return c;
@@ -82,10 +83,13 @@ void ExpectTwin(const Q8Operands& o) {
     for (uint32_t n = 0; n < 32; ++n) expected[32 * row + n] = Twin(o, row, n);
   }
   ForEachTarget([&] {
-    const std::vector<float> c = o.Product(0, o.a.rows);
-    for (size_t i = 0; i < c.size(); ++i) {
-      ASSERT_EQ(std::memcmp(&c[i], &expected[i], 4), 0)
-          << "row " << i / 32 << ", output " << i % 32 << ": " << c[i] << ", not " << expected[i];
+    for (const Q8Path path : {Q8Path::kStored, Q8Path::kPrepared}) {
+      const std::vector<float> c = o.Product(0, o.a.rows, 32, path);
+      for (size_t i = 0; i < c.size(); ++i) {
+        ASSERT_EQ(std::memcmp(&c[i], &expected[i], 4), 0)
+            << "path " << static_cast<int>(path) << ", row " << i / 32 << ", output " << i % 32 << ": " << c[i]
+            << ", not " << expected[i];
+      }
     }
   });
 }
@@ -139,6 +143,22 @@ TEST(MatMulPanelQ8, ExtremesDoNotOverflow) {
         ExpectTwin(o);
       }
     }
+  }
+}
+
+// Row counts on both sides of every choice between the paths.
+TEST(MatMulPanelQ8, BitsDoNotDependOnTheNumberOfRows) {
+  Random random(35);
+  for (const WeightFormat format : Q8Formats()) {
+    SCOPED_TRACE(Traits(format).name);
+    const Q8Operands o(format, 70, 256, random);
+    ForEachTarget([&] {
+      const std::vector<float> all = o.Product(0, 70);
+      for (uint32_t rows = 1; rows < 70; ++rows) {
+        const std::vector<float> some = o.Product(0, rows);
+        ASSERT_EQ(std::memcmp(some.data(), all.data(), some.size() * sizeof(float)), 0) << rows << " rows";
+      }
+    });
   }
 }
 

@@ -41,8 +41,8 @@ void GatedFfn::RunInner(const CpuContext& context, const TiledMatrix& gate, cons
     float* const decoded = panels_.decoded.at(context.scratch, thread);
     float* const gate_tile = gate_tile_.at(context.scratch, thread);
     float* const up_tile = up_tile_.at(context.scratch, thread);
-    PanelProduct(gate, panel, x, decoded, gate_tile, kTileRows);
-    PanelProduct(up, panel, x, decoded, up_tile, kTileRows);
+    PanelProduct(gate, panel, x, decoded, gate_tile, kTileRows, up.panel(panel));
+    PanelProduct(up, panel, x, decoded, up_tile, kTileRows, gate.panel_if(panel + context.pool->threads()));
     if (!quantizes_inner_) {
       for (uint32_t r = 0; r < x.rows; ++r) {
         const size_t row = size_t{r} * kTileRows;

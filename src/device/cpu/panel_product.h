@@ -34,6 +34,8 @@ struct TiledMatrix {
 
   uint64_t panels() const { return CeilDiv(rows, kTileRows); }
   const std::byte* panel(uint64_t i) const { return data + i * panel_bytes; }
+  // The same, or null if there is no such panel.
+  const std::byte* panel_if(uint64_t i) const { return i < panels() ? panel(i) : nullptr; }
 
   WeightFormat format;
   uint32_t rows;
@@ -63,8 +65,9 @@ struct PanelScratch {
 //   x        at most kRowBlock rows of w.cols
 //   decoded  a thread's PanelScratch::decoded
 //   out      [rows, 32] f32, rows out_stride floats apart, written
+//   next     the panel that this thread is likely to multiply next, or null: fetched meanwhile
 void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, float* decoded, float* out,
-                  size_t out_stride);
+                  size_t out_stride, const std::byte* next);
 
 // Some columns of a product, all rows of them.
 struct ProductColumns {
@@ -87,8 +90,10 @@ void ForEachColumns(const CpuContext& context, const PanelScratch& scratch, cons
     float* const outputs = scratch.outputs.at(context.scratch, thread);
     const uint64_t first = item * at_once, count = std::min(at_once, panel_count - first);
     for (uint64_t i = 0; i < count; ++i) {
-      PanelProduct(w, first_panel + first + i, x, scratch.decoded.at(context.scratch, thread), outputs + i * kTileRows,
-                   PanelScratch::kStride);
+      const uint64_t panel = first_panel + first + i;
+      const uint64_t step = i + 1 < count ? 1 : (context.pool->threads() - 1) * at_once + 1;
+      PanelProduct(w, panel, x, scratch.decoded.at(context.scratch, thread), outputs + i * kTileRows,
+                   PanelScratch::kStride, w.panel_if(panel + step));
     }
     const uint64_t column = (first_panel + first) * kTileRows;
     body(ProductColumns{column, static_cast<uint32_t>(std::min(count * kTileRows, w.rows - column)), outputs});

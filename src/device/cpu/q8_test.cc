@@ -3,6 +3,7 @@
 // parts bit for bit, formats that take floats, and what is kept from one expert call to the next.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -148,6 +149,28 @@ TEST(CpuQ8, FusedExpertsAreTheirPartsForEveryNumberOfRoutes) {
     ExpertCase c = base;
     for (uint32_t i = 0; i < count; ++i) c.routes.push_back({3, i % 70, 0.5f});  // all to one expert, tokens repeat
     EXPECT_EQ(RunExperts(cpu, c), ExpertsByParts(cpu, c)) << count << " routes to one expert";
+  }
+}
+
+TEST(CpuQ8, ExpertBitsDoNotDependOnRoutesOrThreads) {
+  constexpr uint32_t kMost = 70;
+  DeviceRig one("cpu", 1, "q8"), two("cpu", 2, "q8");
+  for (const WeightFormat format :
+       {WeightFormat::kQ4_0, WeightFormat::kQ8_0, WeightFormat::kQ4_K, WeightFormat::kQ6_K}) {
+    SCOPED_TRACE(Traits(format).name);
+    Random random(28);
+    ExpertCase c = MakeExpertCase({512, 256, 1, format, format, format}, kMost, random);
+    for (uint32_t i = 0; i < kMost; ++i) c.routes.push_back({0, i, 0.5f});
+    const std::vector<Route> routes = c.routes;
+    const std::vector<float> all = RunExperts(one, c);
+    for (uint32_t count = 1; count <= kMost; ++count) {
+      c.routes.assign(routes.begin(), routes.begin() + count);
+      for (DeviceRig* rig : {&one, &two}) {
+        std::vector<float> some = RunExperts(*rig, c);
+        some.resize(uint64_t{count} * c.spec.hidden);
+        ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << count << " routes";
+      }
+    }
   }
 }
 
