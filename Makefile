@@ -7,13 +7,14 @@ DESTDIR ?=
 LONG ?= 0
 export JOBS LONG
 
-.PHONY: help demo build test bench format lint install clean
+.PHONY: help demo build test test-arm64 bench format lint install clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo     build EStream, then label sample messages with the model that comes with it'
 	@echo 'make build    the program: build/release/estream'
 	@echo 'make test     all tests under sanitizers, those of numbers optimised too; LONG=1 also fuzzes each target for 30 s'
+	@echo 'make test-arm64  tests of kernels, devices and streaming compiled for 64-bit Arm, run by QEMU'
 	@echo 'make bench    all benchmarks'
 	@echo 'make format   clang-format over all sources'
 	@echo 'make lint     clang-format and clang-tidy; neither may complain'
@@ -29,6 +30,9 @@ demo: build
 
 test:
 	@scripts/test.sh
+
+test-arm64:
+	@scripts/test-arm64.sh
 
 bench:
 	@scripts/setup.sh

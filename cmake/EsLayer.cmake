@@ -28,5 +28,8 @@ function(es_test name)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   target_compile_definitions(${name} PRIVATE ES_SOURCE_DIR="${PROJECT_SOURCE_DIR}" ES_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    target_compile_definitions(${name} PRIVATE ES_EMULATED)  # see tests/sanitized.h
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
 endfunction()

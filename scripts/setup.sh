@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that are missing: setup.sh [test|dev]. "test" adds what sanitizers and fuzzing need, "dev"
-# what linting needs, too.
+# Installs the Debian packages that are missing: setup.sh [test|dev|arm64]. "test" adds what sanitizers and fuzzing need,
+# "dev" what linting needs, too, "arm64" what compiling for 64-bit Arm and running the result here needs.
 # Silent and instant when there is nothing to do.
 set -euo pipefail
 
@@ -10,6 +10,7 @@ packages=(g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libcli1
 case "${1:-}" in
   dev) packages+=(clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14) ;;
   test) packages+=(clang-14 libclang-rt-14-dev) ;;
+  arm64) packages=(g++-aarch64-linux-gnu cmake ninja-build pkg-config qemu-user) ;;
 esac
 
 if ! command -v dpkg-query > /dev/null; then

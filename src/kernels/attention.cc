@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's 64 scores are eight groups of eight lanes. Groups beyond the last visible key count for nothing and become zeros.
+// A row's 64 scores are eight groups of eight lanes. Groups beyond the last visible key count nothing and become zeros.
 #include "kernels/attention.h"
 
 #include <algorithm>

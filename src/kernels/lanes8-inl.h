@@ -26,6 +26,7 @@ inline constexpr size_t kParts = kLanes8 / kPartLanes;
 
 // Eight floats: one vector where vectors hold eight or more, several shorter ones elsewhere.
 struct F8 {
+  F8() {}  // g++ compiles one of its own for the baseline, where NEON vectors do not exist
   V8 part[kParts];
 };
 

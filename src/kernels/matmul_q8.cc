@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "format/tile.h"
+#include "kernels/target.h"
 
 #define HWY_WANT_AVX3_DL
 #include "kernels/simd.h"
@@ -29,6 +30,7 @@ namespace {
 // Most rows of a micro-kernel, powers of two. Beside 2 or 4 vectors of weights, 1 of activations and a few constants
 // each row takes two integer accumulators and, where its sums stay in registers, two of floats. AVX-512 has 32
 // registers, AVX2 has 16; the portable form needs many more than these.
+// NEON has 32, of which g++ 12 wants the rest for activations it loads ahead.
 //
 // The rows up to which weights are best read as they are stored, without super-scales and with: crossovers of
 // bench/kernel_bench. With VNNI Q4_0 reaches 67 % of the peak at 8 rows stored and 59 % prepared, 66 and 65 at 16, 64
@@ -38,7 +40,7 @@ namespace {
 constexpr uint32_t kPreparedRows = 8, kStoredRows = 4, kMostStored = 16, kMostStoredSuper = 8;
 #elif HWY_TARGET == HWY_AVX3
 constexpr uint32_t kPreparedRows = 8, kStoredRows = 4, kMostStored = 6, kMostStoredSuper = 4;
-#elif HWY_TARGET == HWY_AVX2
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
 constexpr uint32_t kPreparedRows = 4, kStoredRows = 2, kMostStored = 4, kMostStoredSuper = 2;
 #else
 constexpr uint32_t kPreparedRows = 2, kStoredRows = 2, kMostStored = 2, kMostStoredSuper = 2;
@@ -246,35 +248,46 @@ void RunPanel(const Product& product, uint32_t first_row, uint32_t rows, float* 
   }
 }
 
-}  // namespace
-
-void MatMulPanelQ8Target(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
-                         uint32_t rows, float* c, size_t c_stride, const std::byte* next, Q8Path path) {
+template <DotUnit kUnit>
+void RunFormat(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row, uint32_t rows,
+               float* c, size_t c_stride, const std::byte* next, Q8Path path) {
   const uint64_t tile_bytes = MakePanelLayout(format, a.cols).bytes / (a.cols / kTileElements);
   const Product product = {
       PanelReader(format, panel, a.cols), {reinterpret_cast<const uint8_t*>(next), tile_bytes}, a, c_stride};
   switch (format) {
     case WeightFormat::kQ4_0:
-      return RunPanel<Q8OfQ4_0>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ4_0, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kQ4_1:
-      return RunPanel<Q8OfQ4_1>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ4_1, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kQ5_0:
-      return RunPanel<Q8OfQ5_0>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ5_0, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kQ5_1:
-      return RunPanel<Q8OfQ5_1>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ5_1, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kQ8_0:
-      return RunPanel<Q8OfQ8_0>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ8_0, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kQ4_K:
-      return RunPanel<Q8OfQ4_K>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ4_K, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kQ5_K:
-      return RunPanel<Q8OfQ5_K>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ5_K, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kQ6_K:
-      return RunPanel<Q8OfQ6_K>(product, first_row, rows, c, path);
+      return RunPanel<WithUnit<Q8OfQ6_K, kUnit>>(product, first_row, rows, c, path);
     case WeightFormat::kF32:
     case WeightFormat::kF16:
     case WeightFormat::kBF16:
       return;  // excluded by the precondition
   }
+}
+
+}  // namespace
+
+void MatMulPanelQ8Target(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
+                         uint32_t rows, float* c, size_t c_stride, const std::byte* next, Q8Path path) {
+#if HWY_TARGET == HWY_NEON
+  if (HasDotProduct()) {
+    return RunFormat<DotUnit::kDotProduct>(format, panel, a, first_row, rows, c, c_stride, next, path);
+  }
+#endif
+  RunFormat<DotUnit::kBase>(format, panel, a, first_row, rows, c, c_stride, next, path);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -2,6 +2,8 @@
 // Asks Highway which of the compiled targets it dispatches to.
 #include "kernels/target.h"
 
+#include <sys/auxv.h>
+
 #define HWY_WANT_AVX3_DL
 #include "kernels/simd.h"
 
@@ -14,7 +16,10 @@ HWY_BEFORE_NAMESPACE();
 namespace estream {
 namespace HWY_NAMESPACE {
 
-const char* ThisTargetName() { return hwy::TargetName(HWY_TARGET); }
+const char* ThisTargetName() {
+  if (HWY_TARGET == HWY_NEON && HasDotProduct()) return "NEON_DOT";
+  return hwy::TargetName(HWY_TARGET);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace estream
@@ -24,6 +29,14 @@ HWY_AFTER_NAMESPACE();
 namespace estream {
 
 HWY_EXPORT(ThisTargetName);
+
+bool HasDotProduct() {
+#ifdef HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#else
+  return false;
+#endif
+}
 
 const char* KernelTargetName() { return HWY_DYNAMIC_DISPATCH(ThisTargetName)(); }
 

@@ -3,7 +3,8 @@
 // rows, read from the panel as they are needed (stored), or made ready for many rows (prepared).
 //
 // A format has an offset that is taken from the bytes, so that they are centred where 16-bit sums need it:
-//   Q4_0 8;  Q4_1, Q4_K 0;  Q5_* 16;  Q6_K 32;  Q8_0 128, or where bytes may use 7 bits only, split in 16 * high + low
+//   Q4_0 8;  Q4_1, Q4_K 0;  Q5_* 16;  Q6_K 32;  Q8_0 128 (0 where bytes are signed; where they may use
+//   7 bits only they are split in 16 * high + low, and high has 8)
 // With |a| <= 127 the sums over a tile then fit 16 bits: at most 16 * 15 * 127 = 30,480 without an offset (Q4_1, Q4_K),
 // 16 * 16 * 127 = 32,512 with 16 or, over half a tile, with 32. A min is what the format adds to (q - offset) * scale.
 
@@ -94,14 +95,20 @@ struct Q8OfQ6_K : Q8OfQ4_0 {
 };
 
 struct Q8OfQ8_0 : Q8OfQ4_0 {
-  static constexpr int kOffset = kDotTakesFullBytes ? 128 : 8;  // of the high nibble
+  static constexpr int kOffset = kDotTakesSignedBytes ? 0 : kDotTakesFullBytes ? 128 : 8;  // 8: of the high nibble
   static constexpr TileShape kShape = kDotTakesFullBytes ? TileShape::kWhole : TileShape::kSplit;
   template <int kLine>
   static HWY_INLINE Octet LoadBytes(const TilePlanes& t) {
-    const VU flip = Bytes(0x80);
+    const VU flip = Bytes(kDotTakesSignedBytes ? 0 : 0x80);
     const Octet q = LoadFullBytes<kLine>(t);
     return {hn::Xor(q.low, flip), hn::Xor(q.high, flip)};
   }
+};
+
+// A format with the form of product that the CPU has.
+template <class Format, DotUnit kDotUnit>
+struct WithUnit : Format {
+  static constexpr DotUnit kUnit = kDotUnit;
 };
 
 // --- Two sources of tiles. A Tile is a tile from the first row of a vector on.
@@ -140,6 +147,7 @@ struct PreparedBytes {
 
 template <class Format>
 struct PreparedTile {
+  static constexpr DotUnit kUnit = Format::kUnit;
   static constexpr int kOffset = Format::kOffset;
   static constexpr TileShape kShape = Format::kShape;
   static constexpr bool kHasMin = Format::kHasMin;
