@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused expert operator on one core: its speed by the number of routes, for the expert shapes of the models that
-// EStream is made for.
+// The fused expert operator: its speed on one core by the number of routes, for the expert shapes of the models that
+// EStream is made for, and what two threads make of it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -146,6 +146,55 @@ Result<ReportTable> MeasureExperts(const Options& options, const std::string& ac
   return table;
 }
 
+// The speed of a device of two threads in % of that of two devices of one thread each side by side, which never wait
+// for each other: wall time of as many calls, median of repeats in turns.
+Result<double> TwoThreadsAgainstTwoCopies(const Effort& effort, ExpertRig& both, std::span<ExpertRig* const> copies,
+                                          ThreadPool& pool, uint32_t routes) {
+  Status status[2];
+  const auto run = [&](ExpertRig& rig, uint64_t calls, Status& result) {
+    for (uint64_t i = 0; i < calls && result.ok(); ++i) result = rig.Run(routes);
+  };
+  const double once = MedianSeconds(kQuick, kWallClock, [&] { run(both, 1, status[0]); });
+  const auto calls = std::max<uint64_t>(1, static_cast<uint64_t>(effort.sample_seconds / once));
+  std::vector<double> ratios;
+  for (uint32_t i = 0; i < effort.repeats; ++i) {
+    const double start = Now(kWallClock);
+    run(both, 2 * calls, status[0]);
+    const double middle = Now(kWallClock);
+    pool.Run(2, [&](uint32_t, uint64_t copy) { run(*copies[copy], calls, status[copy]); });
+    ratios.push_back(100 * (Now(kWallClock) - middle) / (middle - start));
+  }
+  for (const Status& s : status) ES_RETURN_IF_ERROR(s);
+  return Median(std::move(ratios));
+}
+
+Result<ReportTable> MeasureThreads(const Options& options) {
+  std::unique_ptr<Device> devices[3];
+  for (uint32_t i = 0; i < 3; ++i) {
+    DeviceOptions device_options;
+    device_options.threads = i == 0 ? 2 : 1;
+    ES_ASSIGN_OR_RETURN(devices[i], MakeDevice(device_options));
+  }
+  ThreadPool pool(2);
+  ReportTable table{"Speed of two threads, % of two copies on one thread each, q8 activations", "routes", {}, {}};
+  for (const uint32_t count : kQuickRoutes) table.rows.push_back({fmt::format("{}", count), {}});
+  for (const ModelShape& shape : AllModelShapes()) {
+    std::unique_ptr<ExpertRig> rigs[3];
+    for (uint32_t i = 0; i < 3; ++i) {
+      ES_ASSIGN_OR_RETURN(rigs[i], ExpertRig::Create(devices[i].get(), MakeSpec(shape.hidden, shape.ffn)));
+    }
+    ExpertRig* const copies[] = {rigs[1].get(), rigs[2].get()};
+    table.columns.push_back(shape.id);
+    for (ReportTable::Row& row : table.rows) {
+      const auto routes = kQuickRoutes[&row - table.rows.data()];
+      ES_ASSIGN_OR_RETURN(const double share, TwoThreadsAgainstTwoCopies(options.quick ? kQuick : kThorough, *rigs[0],
+                                                                         copies, pool, routes));
+      row.values.push_back(share);
+    }
+  }
+  return table;
+}
+
 Status Run(const Options& options) {
   ThreadPool one(1);
   Report report;
@@ -158,6 +207,10 @@ Status Run(const Options& options) {
   report.tables.push_back(std::move(q8));
   ES_ASSIGN_OR_RETURN(ReportTable f32, MeasureExperts(options, "f32", fma));
   report.tables.push_back(std::move(f32));
+  if (UsableProcessors() > 1) {
+    ES_ASSIGN_OR_RETURN(ReportTable threads, MeasureThreads(options));
+    report.tables.push_back(std::move(threads));
+  }
   PrintReport(report, options.json);
   return Status::Ok();
 }
