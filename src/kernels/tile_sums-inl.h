@@ -53,16 +53,16 @@ HWY_INLINE DotVec PairSums(const ActivationBlock& block) {
   return hn::Set(d, kPart == Part::kFirstHalf ? block.first_pair_sums : block.second_pair_sums);
 }
 
-template <int kStep, uint32_t kRows>
+template <int kStep, DotUnit kUnit, uint32_t kRows>
 HWY_INLINE void RunStep(VU left_bytes, VU right_bytes, const Rows& rows, Sums& sum) {
   const DotTag d;
   const DotVec left = hn::BitCast(d, left_bytes), right = hn::BitCast(d, right_bytes);
   const auto* a = reinterpret_cast<const int32_t*>(rows.values) + kStep;
-#define ES_STEP(R)                                  \
-  if constexpr (R < kRows) {                        \
-    const DotVec x = hn::Set(d, a[8 * R]);          \
-    sum.left##R = DotStep(sum.left##R, left, x);    \
-    sum.right##R = DotStep(sum.right##R, right, x); \
+#define ES_STEP(R)                                         \
+  if constexpr (R < kRows) {                               \
+    const DotVec x = hn::Set(d, a[8 * R]);                 \
+    sum.left##R = DotStep<kUnit>(sum.left##R, left, x);    \
+    sum.right##R = DotStep<kUnit>(sum.right##R, right, x); \
   }
   ES_EACH_ROW(ES_STEP)
 #undef ES_STEP
@@ -73,8 +73,8 @@ template <class Source, int kLine, Take kTake, uint32_t kRows>
 HWY_INLINE void RunOctet(const TilePair<Source>& tile, const Rows& rows, Sums& sum) {
   const Octet left = Source::template Load<kLine, kTake>(tile.left);
   const Octet right = Source::template Load<kLine, kTake>(tile.right);
-  RunStep<2 * kLine, kRows>(left.low, right.low, rows, sum);
-  RunStep<2 * kLine + 1, kRows>(left.high, right.high, rows, sum);
+  RunStep<2 * kLine, Source::kUnit, kRows>(left.low, right.low, rows, sum);
+  RunStep<2 * kLine + 1, Source::kUnit, kRows>(left.high, right.high, rows, sum);
 }
 
 // Accumulators started at -offset * sum(a), then stepped through the lines of a part.
