@@ -25,7 +25,11 @@ struct ExpertOptions {
   uint32_t bank_count = 0;       // B, groups in memory at once
   uint32_t queue_depth = 0;      // Q, reads in flight
   std::string storage = "auto";  // "io_uring", "threads", or "auto": io_uring where the system allows it
-  bool check_hashes = false;     // compare the stored hash of everything read from a pack
+  bool check_hashes = false;     // compare the stored hash of every record of a pack that is used
+  bool sparse_reads = true;      // "stream": of a group with few routed experts read only these
+  // Which groups are read before routes are known: "pack": in the order of the pack; "previous": those first that the
+  // pass before had routes to.
+  std::string early_order = "pack";
   // The engine will be asked again: when a pass ends, a stream begins to read what the next one needs first.
   bool keep_warm = false;
 };
@@ -70,6 +74,8 @@ struct PrefillReport {
   double stall_s = 0;         // the executor waited for experts
   uint64_t read_bytes = 0;    // of experts
   uint64_t wasted_bytes = 0;  // read early and not routed to
+  uint64_t early_groups = 0;  // groups with routes that were in memory or on their way when the routes became known
+  uint64_t later_groups = 0;  // groups with routes that were not
   // 1 - max(T_io, T_exec) / T_total: the share of the pass in which neither storage nor device was the limit.  (Fig. 6)
   double bubble_rate() const {
     const double busy = io_s > compute_s ? io_s : compute_s;

@@ -176,6 +176,8 @@ Result<PrefillReport> EngineImpl::Prefill(const PrefillRequest& request, const L
     report.stall_s = static_cast<double>(now.stall_ns - before.stall_ns) * 1e-9;
     report.read_bytes = now.read_bytes - before.read_bytes;
     report.wasted_bytes = now.wasted_bytes - before.wasted_bytes;
+    report.early_groups = now.early_hits - before.early_hits;
+    report.later_groups = now.missed - before.missed;
   }
   return report;
 }

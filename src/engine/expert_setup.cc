@@ -34,6 +34,12 @@ Result<ReadEngineOptions::Kind> ParseStorage(const std::string& name) {
       fmt::format("unknown storage engine \"{}\" (known: auto, io_uring, threads)", name.substr(0, 40)));
 }
 
+Result<EarlyOrder> ParseEarlyOrder(const std::string& name) {
+  if (name == "pack") return EarlyOrder::kPack;
+  if (name == "previous") return EarlyOrder::kPrevious;
+  return Status::InvalidArgument(fmt::format("unknown early order \"{}\" (known: pack, previous)", name.substr(0, 40)));
+}
+
 Result<Schedule> ScheduleOf(const ModelFile& model, const ExpertOptions& options) {
   if (!options.schedule.empty()) return ParseSchedule(options.schedule);
   return model.pack() != nullptr ? Schedule::kStream : Schedule::kResident;
@@ -57,6 +63,8 @@ Result<std::unique_ptr<StreamingExperts>> StreamFromPack(const ModelFile& model,
   stream.slot_stride = plan.expert_stride;
   stream.max_routes = capacity.routes;
   stream.keep_warm = options.keep_warm;
+  stream.sparse_reads = options.sparse_reads;
+  ES_ASSIGN_OR_RETURN(stream.early_order, ParseEarlyOrder(options.early_order));
   stream.clock = clock;
   stream.build_graph = [&plan, device, capacity](uint32_t index) {
     const uint32_t expert_class = plan.layers[plan.sparse_layers[index]].expert_class;

@@ -21,6 +21,9 @@ StreamedModel StreamedModelOf(const ModelPlan& plan);
 // Errors: InvalidArgument, listing the known names.
 Result<ReadEngineOptions::Kind> ParseStorage(const std::string& name);
 
+// Errors: InvalidArgument, listing the known names.
+Result<EarlyOrder> ParseEarlyOrder(const std::string& name);
+
 // The schedule that `options` ask for: that of their name, else "stream" for a pack and "resident" for a model file.
 Result<Schedule> ScheduleOf(const ModelFile& model, const ExpertOptions& options);
 

@@ -59,8 +59,15 @@ void AddModelFlags(CLI::App& app, ModelFlags* flags) {
   app.add_option("--override-pre", flags->override_pre, "Use this pre-tokenizer instead of the file's")
       ->type_name("NAME");
   AddStreamFlags(app, flags);
+  app.add_option(
+         "--early-order", flags->experts.early_order,
+         "What is read before routes are known: pack (in the pack's order; default) or previous (first what the "
+         "text before was routed to)")
+      ->type_name("NAME");
+  app.add_flag("!--whole-groups", flags->experts.sparse_reads,
+               "Read whole groups even where few of their experts are needed");
   app.add_flag("--no-tune", flags->no_tune, "Measure nothing on first use where there is no profile of this machine");
-  app.add_flag("--check", flags->experts.check_hashes, "Compare the stored hash of everything read from a pack");
+  app.add_flag("--check", flags->experts.check_hashes, "Compare the stored hash of every record of a pack that is used");
   app.add_flag("--no-pack-cache", flags->no_pack_cache,
                "Load a plain model file whole instead of packing it once into the cache folder");
   app.add_option("--trace", flags->trace_file, "Write what happened when, as a Chrome/Perfetto trace")
@@ -82,6 +89,10 @@ Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
   }
   if (flags->device == "reference" && flags->activations == "q8") {
     return Outcome::Usage("--activations: q8 is for --device cpu; the reference device computes exactly");
+  }
+  if (flags->experts.early_order != "pack" && flags->experts.early_order != "previous") {
+    return Outcome::Usage(
+        fmt::format("--early-order: expected pack or previous, found {}", Quoted(flags->experts.early_order)));
   }
   if (!flags->memory.empty()) {
     const std::optional<uint64_t> bytes = ParseBytes(flags->memory);

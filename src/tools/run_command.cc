@@ -196,6 +196,8 @@ void PrintJson(const RunFlags& flags, const Engine& engine, const RunResult& res
                {"bubble_rate", result.report.bubble_rate()},
                {"read_bytes", result.report.read_bytes},
                {"wasted_bytes", result.report.wasted_bytes},
+               {"early_groups", result.report.early_groups},
+               {"later_groups", result.report.later_groups},
                {"mem_available_drop_bytes", result.mem_available_drop},
                {"top", top},
                {"token_ids", result.tokens},
