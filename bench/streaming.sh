@@ -70,7 +70,7 @@ if command -v fio > /dev/null; then
     --size=3500M --minimal | awk -F';' '{ printf "fio            %.0f MB/s\n", $7 * 1.024e-3 }'
 fi
 drop_caches
-"$estream" run -m "$pack" --tokens "$ids" --json --schedule stream |
+"$estream" run -m "$pack" --tokens "$ids" --json --schedule stream "${shape[@]}" |
   awk '{ match($0, /"read_bytes":[0-9]+/); b = substr($0, RSTART + 13, RLENGTH - 13);
          match($0, /"io_s":[0-9.e+-]+/); s = substr($0, RSTART + 7, RLENGTH - 7);
          printf "while streaming %.0f MB/s over the union of read intervals\n", b / s / 1e6 }'
@@ -80,7 +80,7 @@ if mkdir "$cgroup" 2> /dev/null; then
   echo "== inside a memory cgroup of 0.6 GiB =="
   echo $((6 * 1024 * 1024 * 1024 / 10)) > "$cgroup/memory.limit_in_bytes"
   drop_caches
-  (echo "$BASHPID" > "$cgroup/cgroup.procs"; exec "$estream" run -m "$pack" --tokens "$ids" --json) |
+  (echo "$BASHPID" > "$cgroup/cgroup.procs"; exec "$estream" run -m "$pack" --tokens "$ids" --json "${shape[@]}") |
     awk '{ match($0, /"ttft_s":[0-9.e+-]+/); print "ttft_s", substr($0, RSTART + 9, RLENGTH - 9) }'
   echo "memory.max_usage_in_bytes $(cat "$cgroup/memory.max_usage_in_bytes")"
   echo "memory.failcnt $(cat "$cgroup/memory.failcnt")"
