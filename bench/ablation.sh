@@ -29,7 +29,7 @@ for tokens in "${lengths[@]}"; do
   for _ in $(seq "$repeats"); do
     for schedule in resident naive layer-2 layer-all graph-per-expert per-layer stream; do
       shape=()
-      [[ $schedule == per-layer || $schedule == stream ]] && shape=(--group 4 --banks 3 --queue-depth 2)
+      [[ $schedule == per-layer || $schedule == stream ]] && shape=(--group 2 --banks 6 --queue-depth 2)
       sync
       echo 3 > /proc/sys/vm/drop_caches 2> /dev/null || true
       "$estream" run -m "$pack" --tokens "$prompt" --json --schedule "$schedule" "${shape[@]}" |

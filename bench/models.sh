@@ -21,7 +21,7 @@ ids=$(awk -v n="$tokens" 'BEGIN { s = 1; for (i = 0; i < n; ++i) { s = (s * 6906
 # field NAME: its first number in the JSON on standard input.
 field() { grep -oE "\"$1\": ?[0-9.e+-]+" | head -n 1 | sed -E 's/.*: ?//'; }
 
-echo "$tokens tokens, G=4 B=3 Q=2, cold caches"
+echo "$tokens tokens, G=2 B=6 Q=2, cold caches"
 printf '%-17s %10s %14s %10s %9s %9s %9s %9s\n' model expert_GB non_expert_GB active_% ttft_s read_GB bubble_% peak_MiB
 for model in "${models[@]}"; do
   pack=$folder/$model.estream.gguf
@@ -30,7 +30,7 @@ for model in "${models[@]}"; do
   facts=$("$estream" inspect "$pack" --json)
   sync
   echo 3 > /proc/sys/vm/drop_caches 2> /dev/null || true
-  run=$("$estream" run -m "$pack" --tokens "$ids" --json --group 4 --banks 3 --queue-depth 2)
+  run=$("$estream" run -m "$pack" --tokens "$ids" --json --group 2 --banks 6 --queue-depth 2)
   awk -v model="$model" -v expert="$(field expert_bytes <<< "$facts")" \
     -v other="$(field non_expert_bytes <<< "$facts")" -v layers="$(field sparse_layers <<< "$facts")" \
     -v experts="$(field experts <<< "$facts")" -v active="$(field active_experts <<< "$run")" \

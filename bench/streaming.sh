@@ -25,7 +25,7 @@ field() { sed -E "s/.*\"$1\":([0-9.e+-]+).*/\1/"; }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # The same shape for all, so that only the schedule differs.
-shape=(--group 4 --banks 3 --queue-depth 2)
+shape=(--group 2 --banks 6 --queue-depth 2)
 group=  # a control group to run in, or none
 
 # run NAME FLAGS...: medians over the repeats, caches cold.
@@ -63,7 +63,7 @@ fi
 group=
 
 echo "== reading alone: every group of every layer in order, against fio at the same size and depth =="
-size=$((4 * 3538944))  # G = 4 records of W_e bytes
+size=$((2 * 3538944))  # G = 2 records of W_e bytes
 if command -v fio > /dev/null; then
   drop_caches
   fio --name=read --filename="$pack" --rw=read --bs=$size --iodepth=2 --ioengine=libaio --direct=1 --readonly \

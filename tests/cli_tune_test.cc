@@ -79,7 +79,7 @@ TEST_F(CliTune, AProfileThatDoesNotFitIsSaidAndLeftAlone) {
   const ProgramResult result = RunEstream({"run", pack_, "--tokens", "5,6", "-t", "1", "--activations", "f32"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.err, HasSubstr("not used: activations was q8, is f32"));
-  EXPECT_THAT(result.out, HasSubstr("G=4 B=3 Q=2"));
+  EXPECT_THAT(result.out, HasSubstr("G=2 B=6 Q=2"));
   EXPECT_EQ(ReadBinary(profile_), before);
 }
 

@@ -326,12 +326,12 @@ std::string Resolved(Schedule schedule, const StreamShape& asked, uint32_t exper
 }
 
 TEST(Schedule, ShapesAreTheAskedTheDefaultOrTheSchedulesOwn) {
-  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 0}), "4 3 2");
-  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 0}, 2), "2 3 2");
+  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 0}), "2 6 2");
+  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 0}, 1), "1 6 2");
   EXPECT_EQ(Resolved(Schedule::kOnDemand, {8, 1, 0}), "8 1 1");
   EXPECT_EQ(Resolved(Schedule::kStream, {65, 0, 0}), "--group 65: expected 1..64, the experts of a layer");
   EXPECT_EQ(Resolved(Schedule::kStream, {0, 1, 0}), "--banks 1: schedule \"stream\" needs at least 2");
-  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 4}), "--queue-depth 4: expected 1..3, the number of banks");
+  EXPECT_EQ(Resolved(Schedule::kStream, {0, 0, 8}), "--queue-depth 8: expected 1..6, the number of banks");
   EXPECT_EQ(Resolved(Schedule::kNaive, {0, 0, 0}), "1 3 1");
   EXPECT_EQ(Resolved(Schedule::kLayer2, {64, 0, 0}), "64 2 2");
   EXPECT_EQ(Resolved(Schedule::kLayerAll, {0, 0, 0}), "64 16 2");

@@ -20,7 +20,7 @@ struct ExpertOptions {
   // "naive", "layer-2", "layer-all" and "graph-per-expert" stream with a shape of their own, for comparison
   // (pipeline/schedule.h).
   std::string schedule;
-  // 0: chosen from EngineOptions::profile, and without one 4, 3 and 2, with fewer where memory_bytes asks for it.
+  // 0: chosen from EngineOptions::profile, and without one 2, 6 and 2, with fewer where memory_bytes asks for it.
   uint32_t group_size = 0;       // G, experts a read
   uint32_t bank_count = 0;       // B, groups in memory at once
   uint32_t queue_depth = 0;      // Q, reads in flight
@@ -113,7 +113,7 @@ class Engine {
   // What the engine holds, by name, largest first.
   virtual std::vector<MemoryUse> memory() const = 0;
 
-  // How experts are brought: "stream, G=4 B=3 Q=2, io_uring, registered buffers, direct" or "resident".
+  // How experts are brought: "stream, G=2 B=6 Q=2, io_uring, registered buffers, direct" or "resident".
   virtual std::string expert_description() const = 0;
 
   // What happened since Open as a Chrome/Perfetto trace; empty unless opened with `trace`.

@@ -84,7 +84,7 @@ void TakeBudget(const EngineOptions& options, ShapePlan* plan) {
   }
 }
 
-// Without a profile: 4, 3, 2, with fewer experts a read, then fewer banks, until it fits.
+// Without a profile: 2, 6, 2, with fewer experts a read, then fewer banks, until it fits.
 StreamShape ShrunkToFit(Schedule schedule, const StreamShape& asked, StreamShape shape, const StreamedModel& model,
                         uint64_t arena_bytes) {
   const StreamShape least = SmallestShape(schedule, asked);

@@ -45,9 +45,9 @@ void AddStreamFlags(CLI::App& app, ModelFlags* flags) {
                  "stream, or resident for a plain file with --no-pack-cache")
       ->type_name("NAME");
   AddCount(app, "--group", 1, UINT32_MAX, &flags->experts.group_size,
-           "Experts a read; default: from the profile, or 4");
+           "Experts a read; default: from the profile, or 2");
   AddCount(app, "--banks", 1, UINT32_MAX, &flags->experts.bank_count,
-           "Groups in memory at once; default: from the profile, or 3");
+           "Groups in memory at once; default: from the profile, or 6");
   AddCount(app, "--queue-depth", 1, 256, &flags->experts.queue_depth,
            "Reads in flight; default: from the profile, or 2");
 }
