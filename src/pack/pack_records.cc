@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/macros.h"
 #include "format/quote.h"
 #include "format/weight_format.h"
 #include "pack/check_units.h"
+#include "pack/direct_file.h"
 #include "pack/gather_rows.h"
 
 namespace estream {
@@ -19,7 +22,10 @@ namespace {
 
 class PackRecords : public RecordSource {
  public:
-  PackRecords(const PackFile& pack, bool check_hashes) : pack_(pack), check_hashes_(check_hashes) {}
+  PackRecords(const PackFile& pack, bool check_hashes) : pack_(pack), check_hashes_(check_hashes) {
+    // Whole records are read once: the page cache would only copy them. If this open fails, the pack's own file serves.
+    if (auto direct = DirectFile::Open(pack.path()); direct.ok()) records_ = std::move(*direct);
+  }
 
   Status ReadRecord(const RecordPlan& record, std::span<std::byte> out) override {
     ES_CHECK(out.size() == record.bytes);
@@ -28,7 +34,8 @@ class PackRecords : public RecordSource {
       return Status::Corrupt(
           fmt::format("{}: has no record \"{}\" of {} bytes", ShownPath(pack_.path()), record.name, record.bytes));
     }
-    ES_RETURN_IF_ERROR(pack_.file().ReadAt(extent->offset, out));
+    const RandomAccessFile& file = records_ != nullptr ? *records_ : pack_.file();
+    ES_RETURN_IF_ERROR(file.ReadAt(extent->offset, out));
     return check_hashes_ ? CheckPackUnits(pack_, extent->offset, out) : Status::Ok();
   }
 
@@ -71,6 +78,7 @@ class PackRecords : public RecordSource {
 
   const PackFile& pack_;
   const bool check_hashes_;
+  std::shared_ptr<const DirectFile> records_;
   std::vector<std::byte> unit_;  // the embedding unit read last, checked
   uint64_t unit_start_ = 0;      // its offset in the file
 };
