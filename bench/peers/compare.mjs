@@ -3,8 +3,8 @@
 //
 //   node compare.mjs ESTREAM MODEL [LENGTH...]        see run.sh
 //
-// llama.cpp keeps its model loaded and runs each prompt once unmeasured; every measurement of EStream is a process of its
-// own, so that its time includes touching memory for the first time.
+// Both run a prompt once unmeasured before the pass that counts; llama.cpp keeps its model loaded, every measurement of
+// EStream is a process of its own.
 import { execFileSync } from "node:child_process";
 import { loadavg } from "node:os";
 import { openLlama } from "./llama_cpp.mjs";
@@ -25,7 +25,7 @@ function promptIds(count, vocabulary) {
 }
 
 function runEStream(ids) {
-  const flags = ["--no-pack-cache", "--schedule", "resident", "--threads", threads, "--json", "--top", 1];
+  const flags = ["--no-pack-cache", "--schedule", "resident", "--threads", threads, "--json", "--top", 1, "--repeat", 2];
   const report = JSON.parse(execFileSync(estream, ["run", "-m", model, ...flags, "--tokens", ids.join(",")]));
   return { seconds: report.ttft_s, top: report.top[0].id, device: report.device, activations: report.activations };
 }

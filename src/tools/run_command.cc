@@ -40,6 +40,7 @@ struct RunFlags {
   bool parse_special = false;
   bool no_bos = false;
   uint32_t top = 5;
+  uint32_t repeat = 1;
   std::string logits_file;
   bool all_rows = false;
   bool json = false;
@@ -89,6 +90,7 @@ Outcome Check(RunFlags& flags, Positionals positionals) {
   }
   if (flags.prompt_option->count() == 1 && flags.prompt.empty()) return Outcome::Usage("-p: the prompt is empty");
   if (flags.all_rows && flags.logits_file.empty()) return Outcome::Usage("--all-rows needs --logits");
+  flags.model.experts.keep_warm = flags.repeat > 1;
   if (flags.tokens_option->count() == 0) return Outcome::Ok();
   std::optional<std::vector<int32_t>> ids = ParseTokenIds(flags.tokens);
   if (!ids) return Outcome::Usage(fmt::format("--tokens: expected ids like 5,17,9, found {}", Quoted(flags.tokens)));
@@ -240,7 +242,10 @@ Outcome Run(const RunFlags& flags) {
   ES_RETURN_IF_NOT_OK(OpenEngine(flags.model, model, result.tokens.size(), &engine));
   result.load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  ES_RETURN_IF_NOT_OK(Prefill(flags, engine.get(), result.tokens, &result.report, &result.top));
+  for (uint32_t pass = 0; pass < flags.repeat; ++pass) {
+    result.top.clear();
+    ES_RETURN_IF_NOT_OK(Prefill(flags, engine.get(), result.tokens, &result.report, &result.top));
+  }
   ES_RETURN_IF_NOT_OK(WriteTrace(flags.model, *engine));
   const std::optional<SystemMemory> after = ReadSystemMemory();
   if (before && after && before->available_bytes > after->available_bytes) {
@@ -275,6 +280,8 @@ Verb AddRunCommand(CLI::App& root) {
                "Read the names of control tokens in the prompt as those tokens");
   app.add_flag("--no-bos", flags->no_bos, "Put no beginning-of-sequence token in front");
   AddCount(app, "--top", 1, 1000, &flags->top, "Show the N most likely next tokens; default: 5");
+  AddCount(app, "--repeat", 1, 1000, &flags->repeat,
+           "Run the pass N times and show the last: what it takes once memory and banks are warm");
   app.add_option("--logits", flags->logits_file, "Write the last token's logits as a NumPy array [1, vocabulary]")
       ->type_name("OUT.npy");
   app.add_flag("--all-rows", flags->all_rows, "With --logits: the logits of every token [tokens, vocabulary]");
