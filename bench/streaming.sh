@@ -26,7 +26,6 @@ median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # The same shape for all, so that only the schedule differs.
 shape=(--group 2 --banks 6 --queue-depth 2)
-group=  # a control group to run in, or none
 
 # run NAME FLAGS...: medians over the repeats, caches cold.
 run() {
@@ -34,8 +33,7 @@ run() {
   shift
   out=$(for _ in $(seq "$repeats"); do
     drop_caches
-    (if [[ -n $group ]]; then echo "$BASHPID" > "$group/cgroup.procs"; fi
-     exec "$estream" run -m "$pack" --tokens "$ids" --json "${shape[@]}" "$@")
+    "$estream" run -m "$pack" --tokens "$ids" --json "${shape[@]}" "$@"
   done)
   printf '%-14s' "$name"
   printf ' %s %.3f' ttft_s "$(field ttft_s <<< "$out" | median)" \
@@ -50,17 +48,25 @@ echo "== $tokens tokens, medians of $repeats, cold caches =="
 run resident --schedule resident
 for schedule in stream per-layer after-routing on-demand; do run "$schedule" --schedule "$schedule"; done | tee "$folder/schedules.txt"
 
-# As fast as the device computes: bytes read over T_exec.
-pace=$(awk '$1 == "stream" { for (i = 2; i < NF; ++i) v[$i] = $(i + 1); printf "%.0f", v["read_MB"] * 1e6 / v["compute_s"] }' \
+# Storage as fast as the device computes: bytes read over T_exec.
+pace=$(awk '$1 == "stream" { for (i = 2; i < NF; ++i) v[$i] = $(i + 1); printf "%.0f", v["read_MB"] / v["compute_s"] }' \
   "$folder/schedules.txt")
-group=/sys/fs/cgroup/blkio/estream-bench
-if mkdir "$group" 2> /dev/null; then
-  echo "== the same, storage throttled to $((pace / 1000000)) MB/s, so that T_io is about T_exec =="
-  echo "$(findmnt -no MAJ:MIN -T "$pack" | sed 's/:.*/:0/') $pace" > "$group/blkio.throttle.read_bps_device"
-  for schedule in stream per-layer after-routing on-demand; do run "$schedule" --schedule "$schedule"; done
-  rmdir "$group"
+echo "== the same, reading at most $pace MB/s, so that T_io is about T_exec =="
+for schedule in stream per-layer after-routing on-demand; do
+  run "$schedule" --schedule "$schedule" --read-rate "$((pace * 1000000))"
+done
+
+# What reading costs a computation that does not wait for it.
+if command -v fio > /dev/null; then
+  echo "== resident while another program reads at that rate, and alone; the third pass of each =="
+  fio --name=read --filename="$pack" --rw=read --bs=$((2 * 3538944)) --iodepth=2 --ioengine=libaio --direct=1 --readonly \
+    --time_based --runtime=600 --rate="${pace}m" > "$folder/fio.txt" &
+  fio=$!
+  run beside --schedule resident --repeat 3
+  kill "$fio"
+  wait "$fio" || true
+  run alone --schedule resident --repeat 3
 fi
-group=
 
 echo "== reading alone: every group of every layer in order, against fio at the same size and depth =="
 size=$((2 * 3538944))  # G = 2 records of W_e bytes

@@ -95,6 +95,7 @@ TEST(CliErrors, FlagsThatMakeNoSenseAreUsageErrors) {
       {RunArguments({"-p", "x", "--all-rows"}), kUsage, "--all-rows needs --logits"},
       {RunArguments({"-p", "x", "--activations", "q8", "--device", "reference"}), kUsage, "q8 is for --device cpu"},
       {RunArguments({"-p", "x", "--activations", "f64"}), kUsage, "expected q8 or f32, found \"f64\""},
+      {RunArguments({"-p", "x", "--read-rate", "fast"}), kUsage, "--read-rate: expected a size like 400M"},
       {RunArguments({"-p", "x", "--early-order", "hot"}), kUsage, "expected pack or previous, found \"hot\""},
       {RunArguments({"-p", "x", "--device", "toaster"}), kUsage, "expected cpu or reference, found \"toaster\""},
   });

@@ -25,6 +25,7 @@ struct ExpertOptions {
   uint32_t bank_count = 0;       // B, groups in memory at once
   uint32_t queue_depth = 0;      // Q, reads in flight
   std::string storage = "auto";  // "io_uring", "threads", or "auto": io_uring where the system allows it
+  uint64_t max_read_rate = 0;    // bytes a second that experts are read at most; 0: no limit
   bool check_hashes = false;     // compare the stored hash of every record of a pack that is used
   bool sparse_reads = true;      // "stream": of a group with few routed experts read only these
   // Which groups are read before routes are known: "pack": in the order of the pack; "previous": those first that the

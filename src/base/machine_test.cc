@@ -49,8 +49,9 @@ TEST(Machine, ThisOneHasMemoryAndAPeak) {
   const auto memory = ReadSystemMemory();
   ASSERT_TRUE(memory.has_value());
   EXPECT_GE(memory->total_bytes, memory->available_bytes);
-  EXPECT_GT(ResidentBytes(), 0u);
-  EXPECT_GE(PeakResidentBytes(), ResidentBytes());
+  const uint64_t resident = ResidentBytes();
+  EXPECT_GT(resident, 0u);
+  EXPECT_GE(PeakResidentBytes() + (1 << 20), resident) << "the system's counters lag by some pages a thread";
   EXPECT_GT(ChooseDefaultBudget()->bytes, 0u);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/macros.h"
 #include "pack/check_units.h"
+#include "residency/rated_file.h"
 
 namespace estream {
 
@@ -82,6 +83,7 @@ Result<std::unique_ptr<StreamingExperts>> StreamFromPack(const ModelFile& model,
     layers.push_back({graphs.layers[l].experts, experts.offset, experts.record_bytes});
   }
   ES_ASSIGN_OR_RETURN(std::shared_ptr<RecordFile> file, OpenRecordFile(pack->path()));
+  if (options.max_read_rate > 0) file = MakeRatedFile(std::move(file), options.max_read_rate);
   return StreamingExperts::Create(std::move(file), std::move(layers), stream, device);
 }
 

@@ -64,10 +64,14 @@ void AddModelFlags(CLI::App& app, ModelFlags* flags) {
          "What is read before routes are known: pack (in the pack's order; default) or previous (first what the "
          "text before was routed to)")
       ->type_name("NAME");
+  app.add_option("--read-rate", flags->read_rate,
+                 "Read experts at most so many bytes a second (400M, 1.2G), which leaves storage to others")
+      ->type_name("SIZE");
   app.add_flag("!--whole-groups", flags->experts.sparse_reads,
                "Read whole groups even where few of their experts are needed");
   app.add_flag("--no-tune", flags->no_tune, "Measure nothing on first use where there is no profile of this machine");
-  app.add_flag("--check", flags->experts.check_hashes, "Compare the stored hash of every record of a pack that is used");
+  app.add_flag("--check", flags->experts.check_hashes,
+               "Compare the stored hash of every record of a pack that is used");
   app.add_flag("--no-pack-cache", flags->no_pack_cache,
                "Load a plain model file whole instead of packing it once into the cache folder");
   app.add_option("--trace", flags->trace_file, "Write what happened when, as a Chrome/Perfetto trace")
@@ -89,6 +93,13 @@ Outcome CheckModelFlags(ModelFlags* flags, Positionals* positionals) {
   }
   if (flags->device == "reference" && flags->activations == "q8") {
     return Outcome::Usage("--activations: q8 is for --device cpu; the reference device computes exactly");
+  }
+  if (!flags->read_rate.empty()) {
+    const std::optional<uint64_t> rate = ParseBytes(flags->read_rate);
+    if (!rate || *rate == 0) {
+      return Outcome::Usage(fmt::format("--read-rate: expected a size like 400M, found {}", Quoted(flags->read_rate)));
+    }
+    flags->experts.max_read_rate = *rate;
   }
   if (flags->experts.early_order != "pack" && flags->experts.early_order != "previous") {
     return Outcome::Usage(

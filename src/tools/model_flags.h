@@ -23,6 +23,7 @@ struct ModelFlags {
   ExpertOptions experts;
   std::string memory;         // as given; memory_bytes once checked
   uint64_t memory_bytes = 0;  // 0: not limited
+  std::string read_rate;      // as given; experts.max_read_rate once checked
   bool no_tune = false;
   bool verbose = false;
   bool no_pack_cache = false;

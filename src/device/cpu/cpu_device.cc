@@ -22,6 +22,7 @@
 #include "device/cpu/router.h"
 #include "device/cpu/row_ops.h"
 #include "device/cpu/short_conv.h"
+#include "device/graph_table.h"
 #include "device/spec_check.h"
 #include "kernels/target.h"
 
@@ -87,13 +88,12 @@ class CpuDevice : public Device {
   }
 
   void Drop(uint32_t graph) override {
-    graphs_[graph] = std::monostate();
-    dropped_.push_back(graph);
+    graphs_.Drop(graph);
     held_input_.reset();
   }
 
   Result<Ticket> Submit(const ExpertInvocation& call) override {
-    const auto* graph = call.graph < graphs_.size() ? std::get_if<ExpertGraph>(&graphs_[call.graph]) : nullptr;
+    const auto* graph = std::get_if<ExpertGraph>(graphs_.Find(call.graph));
     if (graph == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not an expert graph", call.graph));
     ES_ASSIGN_OR_RETURN(const BoundExpertCall bound, Bind(graph->spec, graph->capacity, buffers_, call));
     if (bound.routes.empty()) return ++last_ticket_;
@@ -106,7 +106,7 @@ class CpuDevice : public Device {
   }
 
   Result<Ticket> Submit(const BlockInvocation& call) override {
-    const auto* graph = call.graph < graphs_.size() ? std::get_if<BlockGraph>(&graphs_[call.graph]) : nullptr;
+    const auto* graph = std::get_if<BlockGraph>(graphs_.Find(call.graph));
     if (graph == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not a block graph", call.graph));
     ES_ASSIGN_OR_RETURN(const BoundBlockCall bound, Bind(graph->spec, graph->capacity, buffers_, call));
     if (bound.weights == nullptr) return ++last_ticket_;  // no rows
@@ -157,14 +157,7 @@ class CpuDevice : public Device {
       scratch_hold_ = {};
       scratch_hold_ = MemoryLedger::Hold(ledger_, "device scratch", scratch_.bytes());
     }
-    if (dropped_.empty()) {
-      graphs_.push_back(std::move(graph));
-      return static_cast<uint32_t>(graphs_.size() - 1);
-    }
-    const uint32_t number = dropped_.back();
-    dropped_.pop_back();
-    graphs_[number] = std::move(graph);
-    return number;
+    return graphs_.Add(std::move(graph));
   }
 
   MemoryLedger* const ledger_;
@@ -175,8 +168,7 @@ class CpuDevice : public Device {
   ThreadPool pool_;
   AlignedBuffer scratch_;
   MemoryLedger::Hold scratch_hold_;
-  std::vector<Graph> graphs_;
-  std::vector<uint32_t> dropped_;  // numbers to be given out again
+  GraphTable<Graph> graphs_;
   std::optional<HeldInput> held_input_;
   Ticket last_ticket_ = 0;
 };

@@ -11,6 +11,7 @@
 
 #include "base/macros.h"
 #include "device/buffer_table.h"
+#include "device/graph_table.h"
 #include "device/reference/reference_math.h"
 #include "device/reference/reference_mixers.h"
 #include "format/tile.h"
@@ -42,34 +43,32 @@ class ReferenceDevice : public Device {
   void Free(const DeviceBuffer& buffer) override { buffers_.Free(buffer); }
 
   Result<uint32_t> Build(const ExpertSpec& spec, const Capacity& capacity) override {
-    return AddGraph({spec, capacity});
+    return graphs_.Add({spec, capacity});
   }
   Result<uint32_t> Build(const BlockSpec& spec, const Capacity& capacity) override {
-    return AddGraph({spec, capacity});
+    return graphs_.Add({spec, capacity});
   }
-  void Drop(uint32_t graph) override {
-    graphs_[graph].spec = std::monostate();
-    dropped_.push_back(graph);
-  }
+  void Drop(uint32_t graph) override { graphs_.Drop(graph); }
 
   Result<Ticket> Submit(const ExpertInvocation& call) override {
-    const auto* spec = call.graph < graphs_.size() ? std::get_if<ExpertSpec>(&graphs_[call.graph].spec) : nullptr;
+    const Graph* graph = graphs_.Find(call.graph);
+    const auto* spec = graph != nullptr ? std::get_if<ExpertSpec>(&graph->spec) : nullptr;
     if (spec == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not an expert graph", call.graph));
-    if (call.route_count > graphs_[call.graph].capacity.routes) {
-      return Status::InvalidArgument(fmt::format("{} routes in one call, the graph was built for {}", call.route_count,
-                                                 graphs_[call.graph].capacity.routes));
+    if (call.route_count > graph->capacity.routes) {
+      return Status::InvalidArgument(
+          fmt::format("{} routes in one call, the graph was built for {}", call.route_count, graph->capacity.routes));
     }
     ES_RETURN_IF_ERROR(RunExperts(*spec, call));
     return ++ticket_;
   }
 
   Result<Ticket> Submit(const BlockInvocation& call) override {
-    const auto* spec = call.graph < graphs_.size() ? std::get_if<BlockSpec>(&graphs_[call.graph].spec) : nullptr;
+    const Graph* graph = graphs_.Find(call.graph);
+    const auto* spec = graph != nullptr ? std::get_if<BlockSpec>(&graph->spec) : nullptr;
     if (spec == nullptr) return Status::InvalidArgument(fmt::format("graph {} is not a block graph", call.graph));
-    if (std::max(call.tokens, call.rows) > graphs_[call.graph].capacity.tokens) {
+    if (std::max(call.tokens, call.rows) > graph->capacity.tokens) {
       return Status::InvalidArgument(fmt::format("{} rows in one call, the graph was built for {}",
-                                                 std::max(call.tokens, call.rows),
-                                                 graphs_[call.graph].capacity.tokens));
+                                                 std::max(call.tokens, call.rows), graph->capacity.tokens));
     }
     ES_RETURN_IF_ERROR(std::visit([&](const auto& s) { return Run(s, call); }, *spec));
     return ++ticket_;
@@ -82,17 +81,6 @@ class ReferenceDevice : public Device {
     std::variant<std::monostate, ExpertSpec, BlockSpec> spec;  // nothing: dropped
     Capacity capacity;
   };
-
-  uint32_t AddGraph(Graph graph) {
-    if (dropped_.empty()) {
-      graphs_.push_back(std::move(graph));
-      return static_cast<uint32_t>(graphs_.size() - 1);
-    }
-    const uint32_t number = dropped_.back();
-    dropped_.pop_back();
-    graphs_[number] = std::move(graph);
-    return number;
-  }
 
   template <class T>
   Result<T*> Array(const BufferRef& ref, uint64_t count) const {
@@ -275,8 +263,7 @@ class ReferenceDevice : public Device {
 
   DeviceTraits traits_;
   BufferTable buffers_;
-  std::vector<Graph> graphs_;
-  std::vector<uint32_t> dropped_;  // numbers to be given out again
+  GraphTable<Graph> graphs_;
   Ticket ticket_ = 0;
 };
 
