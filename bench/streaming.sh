@@ -52,9 +52,12 @@ for schedule in stream per-layer after-routing on-demand; do run "$schedule" --s
 pace=$(awk '$1 == "stream" { for (i = 2; i < NF; ++i) v[$i] = $(i + 1); printf "%.0f", v["read_MB"] / v["compute_s"] }' \
   "$folder/schedules.txt")
 echo "== the same, reading at most $pace MB/s, so that T_io is about T_exec =="
+# More banks than above: what a layer does beside its experts must be bridged.
+shape=(--group 2 --banks 24 --queue-depth 2)
 for schedule in stream per-layer after-routing on-demand; do
   run "$schedule" --schedule "$schedule" --read-rate "$((pace * 1000000))"
 done
+shape=(--group 2 --banks 6 --queue-depth 2)
 
 # What reading costs a computation that does not wait for it.
 if command -v fio > /dev/null; then
