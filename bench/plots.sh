@@ -19,7 +19,7 @@ for tokens in $(jq -s 'map(.tokens) | unique[]' "$runs"); do
   gnuplot <<- PLOT
 	set terminal svg size 640,440 font "sans-serif,13" background "white"
 	set output "$out/frontier-$tokens.svg"
-	set title "OLMoE-1B-7B Q4_0, $tokens tokens"
+	set title "OLMoE-1B-7B Q4_0, $tokens tokens" noenhanced
 	set xlabel "peak memory, MiB"
 	set ylabel "time to first logits, s"
 	set logscale x 2
