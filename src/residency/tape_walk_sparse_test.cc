@@ -7,9 +7,31 @@
 
 #include "base/aligned_buffer.h"
 #include "residency/tape_walk.h"
+#include "residency/testing/small_walk.h"
 
 namespace estream {
 namespace {
+
+using testing::Records;
+using testing::Walk;
+
+TEST(TapeWalkSparse, ReadsCoverRoutedSlotsOnly) {
+  Walk walk(4);
+  WalkOptions options;
+  options.sparse = true;
+  walk.Start(options);
+  walk.Decide(0, {0, 1, 1, 0, 1, 1, 0, 0});
+  EXPECT_EQ(walk.ReadAll(), (Records{0, 1, 2}));
+  const uint64_t offset = walk.tape()->records[0].offset;
+  EXPECT_EQ(walk.reads()[0].offset, offset + kPageBytes);
+  EXPECT_EQ(walk.reads()[0].bank_offset, kPageBytes);
+  EXPECT_EQ(walk.reads()[0].bytes, kPageBytes);
+  EXPECT_EQ(walk.reads()[1].bank_offset, 0u);
+  EXPECT_EQ(walk.reads()[1].bytes, kPageBytes);
+  EXPECT_EQ(walk.reads()[2].bytes, 2 * kPageBytes);
+  walk.CompleteAll();
+  for (const uint32_t i : {0u, 1u, 2u}) EXPECT_TRUE(walk.Use(i));
+}
 
 // One group of eight: runs of routed slots are reads of their own, all of them before another record's, and together
 // they may be leased. Where three quarters or more are routed, the group is read as a whole.

@@ -9,84 +9,18 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "residency/testing/small_walk.h"
 
 namespace estream {
 namespace {
 
-constexpr uint32_t kLayers = 3;
-constexpr uint32_t kGroups = 4;
-constexpr uint32_t kSlots = 2;
-
-// Three layers of four groups of two experts: tape index = 4 · layer + group. With `blocks` a block record stands
-// before each layer's groups: index = 5 · layer, then 5 · layer + 1 + group.
-std::shared_ptr<Tape> MakeTape(bool blocks = false) {
-  auto tape = std::make_shared<Tape>();
-  uint64_t offset = 0;
-  for (uint32_t l = 0; l < kLayers; ++l) {
-    if (blocks) {
-      tape->records.push_back({.arena = 1, .layer = l, .offset = offset, .record_bytes = 4 * kPageBytes});
-      offset += tape->records.back().bytes();
-    }
-    tape->AppendGroups({offset, kPageBytes, kGroups * kSlots, kSlots}, 0, l, 0);
-    offset += kGroups * kSlots * kPageBytes;
-  }
-  return tape;
-}
-
-class Walk {
- public:
-  explicit Walk(uint32_t banks, uint32_t block_banks = 0)
-      : walk_(block_banks == 0 ? std::vector{Experts(banks)} : std::vector{Experts(banks), Blocks(block_banks)}),
-        tape_(MakeTape(block_banks > 0)) {}
-
-  TapeWalk* operator->() { return &walk_; }
-  const std::shared_ptr<Tape>& tape() const { return tape_; }
-
-  void Start(WalkOptions options) {
-    options.epoch = ++epoch_;
-    const Status status = walk_.Start(tape_, std::move(options));
-    ASSERT_TRUE(status.ok()) << status.message();
-  }
-  WalkOptions InOrder() const { return {.early_order = tape_->RoutedInOrder()}; }
-
-  // The records that would be read now, all at once; they stay in flight.
-  std::vector<uint32_t> ReadAll() {
-    std::vector<uint32_t> records;
-    while (const auto read = walk_.Next()) {
-      reads_.push_back(*read);
-      records.push_back(read->record);
-    }
-    return records;
-  }
-  const std::vector<PlannedRead>& reads() const { return reads_; }
-  void CompleteAll(const Status& status = Status::Ok()) {
-    for (const PlannedRead& read : reads_) walk_.Complete(read, status);
-    reads_.clear();
-  }
-  void Decide(uint32_t layer, std::vector<uint32_t> routes) {
-    const Status status = walk_.Decide(layer, routes);
-    ASSERT_TRUE(status.ok()) << status.message();
-  }
-  // Whether the record could be leased; gives it back at once.
-  bool Use(uint32_t record) {
-    const auto bank = walk_.TryAcquire(record);
-    if (!bank.ok() || !bank->has_value()) return false;
-    walk_.Drop(tape_->records[record].arena, **bank);
-    return true;
-  }
-
- private:
-  static ResidencyTable::Shape Experts(uint32_t banks) { return {banks, kSlots, kLayers, kGroups, kPageBytes}; }
-  static ResidencyTable::Shape Blocks(uint32_t banks) { return {banks, 1, kLayers, 1, 4 * kPageBytes}; }
-
-  TapeWalk walk_;
-  std::shared_ptr<Tape> tape_;
-  std::vector<PlannedRead> reads_;
-  uint64_t epoch_ = 0;
-};
-
-using Records = std::vector<uint32_t>;
-const std::vector<uint32_t> kAllRouted(kGroups* kSlots, 1);
+using testing::kAllRouted;
+using testing::kGroups;
+using testing::kLayers;
+using testing::kSlots;
+using testing::MakeTape;
+using testing::Records;
+using testing::Walk;
 
 TEST(TapeWalk, EarlyLoadingReadsInPackOrderUntilBanksAreFull) {
   Walk walk(3);
@@ -259,109 +193,6 @@ TEST(TapeWalk, ErrorOfAnUnroutedEarlyReadIsOnlyCounted) {
   EXPECT_EQ(walk->counts().failed_reads, 1u);
   EXPECT_EQ(walk->counts().wasted_reads, 0u);
   EXPECT_EQ(walk.ReadAll(), (Records{1}));
-}
-
-TEST(TapeWalk, SparseReadsCoverRoutedSlotsOnly) {
-  Walk walk(4);
-  WalkOptions options;
-  options.sparse = true;
-  walk.Start(options);
-  walk.Decide(0, {0, 1, 1, 0, 1, 1, 0, 0});
-  EXPECT_EQ(walk.ReadAll(), (Records{0, 1, 2}));
-  const uint64_t offset = walk.tape()->records[0].offset;
-  EXPECT_EQ(walk.reads()[0].offset, offset + kPageBytes);
-  EXPECT_EQ(walk.reads()[0].bank_offset, kPageBytes);
-  EXPECT_EQ(walk.reads()[0].bytes, kPageBytes);
-  EXPECT_EQ(walk.reads()[1].bank_offset, 0u);
-  EXPECT_EQ(walk.reads()[1].bytes, kPageBytes);
-  EXPECT_EQ(walk.reads()[2].bytes, 2 * kPageBytes);
-  walk.CompleteAll();
-  for (const uint32_t i : {0u, 1u, 2u}) EXPECT_TRUE(walk.Use(i));
-}
-
-TEST(TapeWalk, SparseBankOfTheRequestBeforeIsToppedUp) {
-  Walk walk(1);
-  WalkOptions options;
-  options.sparse = true;
-  walk.Start(options);
-  walk.Decide(0, {1, 0, 0, 0, 0, 0, 0, 0});
-  EXPECT_EQ(walk.ReadAll(), (Records{0}));
-  walk.CompleteAll();
-  walk->Stop();
-  walk.Start(walk.InOrder());
-  EXPECT_EQ(walk.ReadAll(), Records{});
-  walk.Decide(0, kAllRouted);
-  EXPECT_FALSE(walk.Use(0));
-  EXPECT_EQ(walk.ReadAll(), (Records{0}));
-  EXPECT_EQ(walk.reads()[0].bank_offset, kPageBytes);
-  EXPECT_EQ(walk.reads()[0].bytes, kPageBytes);
-  EXPECT_FALSE(walk.Use(0));
-  walk.CompleteAll();
-  EXPECT_TRUE(walk.Use(0));
-}
-
-TEST(TapeWalk, NextRequestFindsItsFirstBanksFilled) {
-  Walk walk(3);
-  walk.Start(walk.InOrder());
-  EXPECT_EQ(walk.ReadAll(), (Records{0, 1, 2}));
-  walk->Complete(walk.reads()[0], Status::Ok());
-  walk->Stop();
-  EXPECT_FALSE(walk->Next());
-  walk.Start(walk.InOrder());
-  EXPECT_EQ(walk.ReadAll(), Records{});
-  walk.Decide(0, kAllRouted);
-  EXPECT_TRUE(walk.Use(0));
-  EXPECT_FALSE(walk.Use(1));
-  walk->Complete(walk.reads()[1], Status::Ok());
-  EXPECT_TRUE(walk.Use(1));
-  EXPECT_EQ(walk->counts().early_hits, 3u);
-  EXPECT_EQ(walk->counts().missed, 1u);
-  EXPECT_EQ(walk->counts().wasted_reads, 0u);
-}
-
-TEST(TapeWalk, BanksTheNextRequestWouldNotReadFirstAreGivenBack) {
-  Walk walk(2);
-  walk.Start({.early_order = {8, 9}});
-  EXPECT_EQ(walk.ReadAll(), (Records{8, 9}));
-  walk->Complete(walk.reads()[0], Status::Ok());
-  walk.Start(walk.InOrder());
-  EXPECT_EQ(walk.ReadAll(), (Records{0}));
-  walk->Complete(walk.reads()[1], Status::Ok());
-  EXPECT_EQ(walk->counts().wasted_reads, 2u);
-  EXPECT_EQ(walk.ReadAll(), (Records{1}));
-}
-
-TEST(TapeWalk, ReadErrorsOfTheRequestBeforeAreNotInherited) {
-  Walk walk(1);
-  walk.Start(walk.InOrder());
-  walk.ReadAll();
-  walk.CompleteAll(Status::Io("bad sector"));
-  walk.Start(walk.InOrder());
-  EXPECT_EQ(walk.ReadAll(), (Records{0}));
-}
-
-TEST(TapeWalk, BankOfAnotherTapeIsNotTakenForTheSameRecord) {
-  Walk walk(1);
-  walk.Start(walk.InOrder());
-  walk.ReadAll();
-  walk.CompleteAll();
-  auto moved = std::make_shared<Tape>(*walk.tape());
-  for (TapeRecord& record : moved->records) record.offset += kPageBytes;
-  ASSERT_TRUE(walk->Start(moved, {.epoch = 100, .early_order = moved->RoutedInOrder()}).ok());
-  EXPECT_EQ(walk.ReadAll(), (Records{0}));
-}
-
-TEST(TapeWalk, RequestDoesNotStartWhileTheOneBeforeHoldsALease) {
-  Walk walk(1);
-  walk.Start(walk.InOrder());
-  walk.ReadAll();
-  walk.CompleteAll();
-  walk.Decide(0, kAllRouted);
-  const auto bank = walk->TryAcquire(0);
-  ASSERT_TRUE(bank.ok() && bank->has_value());
-  EXPECT_EQ(walk->Start(walk.tape(), {.epoch = 100}).code(), StatusCode::kInvalidArgument);
-  walk->Drop(0, **bank);
-  EXPECT_TRUE(walk->Start(walk.tape(), {.epoch = 100}).ok());
 }
 
 TEST(TapeWalk, LeasesAreCounted) {
