@@ -37,14 +37,13 @@ class CalibrationRig::Probe : public ExpertStream {
   Probe(ExpertStream* inner, const ComputeClock* clock, uint32_t experts, const std::atomic<bool>* cancel)
       : inner_(inner), clock_(clock), experts_(experts), cancel_(cancel) {}
 
-  Status StartRequest() override {
+  Status StartRequest(const RouteCounts& expected) override {
     blocks_ns.clear();
     routes.clear();
     experts_ns = 0;
     begin_ns = end_ns = NowNs();
-    return inner_->StartRequest();
+    return inner_->StartRequest(expected);
   }
-  void Expect(const RouteCounts& counts) override { inner_->Expect(counts); }
   void Begin(uint32_t layer) override { inner_->Begin(layer); }
   Status Run(const ExpertWork& work) override {
     if (cancel_ != nullptr && *cancel_) return Status::Cancelled("interrupted");

@@ -94,11 +94,6 @@ StreamShape ShrunkToFit(Schedule schedule, const StreamShape& asked, StreamShape
   return shape;
 }
 
-bool HasShapeOfItsOwn(Schedule schedule) {
-  return schedule == Schedule::kNaive || schedule == Schedule::kLayer2 || schedule == Schedule::kLayerAll ||
-         schedule == Schedule::kGraphPerExpert;
-}
-
 // The arena of what is left of the budget.
 Status ChooseArena(const ModelFile& model, const EngineOptions& options, const std::vector<uint32_t>& lengths,
                    ShapePlan* plan) {
@@ -114,7 +109,7 @@ Status ChooseArena(const ModelFile& model, const EngineOptions& options, const s
   const bool limited = options.memory_bytes != 0;
   if (!limited) tuner.tolerance = kDefaultTolerance;
 
-  if (!HasShapeOfItsOwn(plan->schedule)) {
+  if (!HasOwnShape(plan->schedule)) {
     if (options.profile != nullptr) {
       plan->choice = ChooseShape(options.profile->times, streamed, WorkloadOf(lengths), tuner);
     }

@@ -51,8 +51,7 @@ Result<PrefillCounts> Prefill::Run(std::span<const int32_t> tokens, std::span<co
   // Nothing can be computed before these rows are there, and their small reads would wait behind whole groups.
   const uint64_t bytes = tokens.size() * RowBytes(plan_.embedding.format, plan_.hidden);
   ES_RETURN_IF_ERROR(parts_.source->ReadEmbedding(tokens, {embedding_rows_.host, bytes}));
-  parts_.experts->Expect({tokens.size() * plan_.top_k, rows.size() * plan_.top_k});
-  ES_RETURN_IF_ERROR(parts_.experts->StartRequest());
+  ES_RETURN_IF_ERROR(parts_.experts->StartRequest({tokens.size() * plan_.top_k, rows.size() * plan_.top_k}));
   auto counts = RunRequest(tokens, rows, sink, observer);
   parts_.experts->EndRequest();
   return counts;

@@ -34,10 +34,7 @@ class ExpertStream {
   virtual ~ExpertStream() = default;
 
   // A new request: reading may begin. Errors: Io, when the storage is gone.
-  virtual Status StartRequest() = 0;
-
-  // Before StartRequest: what is known of the request. It changes what is read before routes are known, and no result.
-  virtual void Expect(const RouteCounts& routes) { (void)routes; }
+  virtual Status StartRequest(const RouteCounts& routes) = 0;
 
   // The non-expert work of `layer` begins: loading may start before its routes are known.
   virtual void Begin(uint32_t layer) = 0;

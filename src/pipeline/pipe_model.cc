@@ -66,7 +66,7 @@ class UnionLength {
 class Simulation {
  public:
   Simulation(Schedule schedule, const StreamShape& shape, uint32_t filled)
-      : schedule_(schedule), filled_(filled), banks_(shape.bank_count), slots_(shape.queue_depth) {}
+      : schedule_reach_(ReachOf(schedule)), filled_(filled), banks_(shape.bank_count), slots_(shape.queue_depth) {}
 
   ModelOutcome Run(const ModelRequest& request) {
     for (const ModelLayer& layer : request.layers) RunLayer(layer);
@@ -86,7 +86,7 @@ class Simulation {
     Compute(layer.block_ns);
     decided_ = {now_, ++step_};
     ++step_;  // that of the layer's groups
-    reads_early_ = layer.early && ReadsEarly(schedule_);
+    reach_ = layer.early ? schedule_reach_ : std::min(schedule_reach_, Reach::kRouted);
     for (const ModelGroup& group : layer.groups) PassGroup(group);
   }
 
@@ -110,9 +110,17 @@ class Simulation {
 
   // From when on the schedule lets the next group of the layer be read.
   Instant MayStart() const {
-    if (schedule_ == Schedule::kOnDemand || schedule_ == Schedule::kGraphPerExpert) return {now_, step_};
-    if (!reads_early_) return decided_;
-    return schedule_ == Schedule::kPerLayer ? begun_ : Instant{};
+    switch (reach_) {
+      case Reach::kAsked:
+        return {now_, step_};
+      case Reach::kRouted:
+        return decided_;
+      case Reach::kLayer:
+        return begun_;
+      case Reach::kTape:
+        break;
+    }
+    return {};
   }
 
   // Returns when the group is there.
@@ -136,17 +144,17 @@ class Simulation {
     out_.exec_ns += length;
   }
 
-  const Schedule schedule_;
+  const Reach schedule_reach_;
   uint32_t filled_;            // so many of the next groups are in banks from the start
   FreeTimes<Instant> banks_;   // [B]
   FreeTimes<uint64_t> slots_;  // [Q]
   UnionLength io_;
 
-  uint64_t now_ = 0;          // the executor's time
-  uint64_t step_ = 0;         // its last step
-  Instant begun_;             // the layer
-  Instant decided_;           // its routes: T_route
-  bool reads_early_ = false;  // its groups
+  uint64_t now_ = 0;             // the executor's time
+  uint64_t step_ = 0;            // its last step
+  Instant begun_;                // the layer
+  Instant decided_;              // its routes: T_route
+  Reach reach_ = Reach::kAsked;  // its own
   ModelOutcome out_;
 };
 

@@ -15,7 +15,7 @@ class ResidentExperts : public ExpertStream {
   ResidentExperts(Device* device, std::vector<ResidentLayer> layers, const ResidentOptions& options)
       : device_(device), layers_(std::move(layers)), options_(options) {}
 
-  Status StartRequest() override { return Status::Ok(); }
+  Status StartRequest(const RouteCounts&) override { return Status::Ok(); }
   void Begin(uint32_t) override {}
   void EndRequest() override {}
 

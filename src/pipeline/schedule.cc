@@ -16,20 +16,21 @@ struct Row {
   Schedule schedule;
   const char* name;
   uint32_t min_banks;
-  bool reads_early;
+  Reach reach;
+  bool own_shape;
 };
 
 // One bank suffices to make progress; reading ahead of the executor takes a second.
 constexpr Row kRows[] = {
-    {Schedule::kStream, "stream", 2, true},
-    {Schedule::kPerLayer, "per-layer", 2, true},
-    {Schedule::kAfterRouting, "after-routing", 2, false},
-    {Schedule::kOnDemand, "on-demand", 1, false},
-    {Schedule::kNaive, "naive", 3, true},
-    {Schedule::kLayer2, "layer-2", 2, true},
-    {Schedule::kLayerAll, "layer-all", 1, true},
-    {Schedule::kGraphPerExpert, "graph-per-expert", 1, false},
-    {Schedule::kResident, "resident", 0, false},
+    {Schedule::kStream, "stream", 2, Reach::kTape, false},
+    {Schedule::kPerLayer, "per-layer", 2, Reach::kLayer, false},
+    {Schedule::kAfterRouting, "after-routing", 2, Reach::kRouted, false},
+    {Schedule::kOnDemand, "on-demand", 1, Reach::kAsked, false},
+    {Schedule::kNaive, "naive", 3, Reach::kTape, true},
+    {Schedule::kLayer2, "layer-2", 2, Reach::kTape, true},
+    {Schedule::kLayerAll, "layer-all", 1, Reach::kTape, true},
+    {Schedule::kGraphPerExpert, "graph-per-expert", 1, Reach::kAsked, true},
+    {Schedule::kResident, "resident", 0, Reach::kAsked, true},
 };
 
 const Row& RowOf(Schedule schedule) {
@@ -52,7 +53,15 @@ Result<Schedule> ParseSchedule(std::string_view name) {
 
 bool ReadsSparse(Schedule schedule) { return schedule == Schedule::kStream; }
 
-bool ReadsEarly(Schedule schedule) { return RowOf(schedule).reads_early; }
+bool ReadsLayerEarly(Schedule schedule, uint64_t routes, uint32_t experts) {
+  return ReadsEarly(schedule) && (!ReadsSparse(schedule) || routes >= experts / 2);
+}
+
+Reach ReachOf(Schedule schedule) { return RowOf(schedule).reach; }
+
+uint32_t MinBanks(Schedule schedule) { return RowOf(schedule).min_banks; }
+
+bool HasOwnShape(Schedule schedule) { return RowOf(schedule).own_shape; }
 
 Result<StreamShape> ResolveShape(Schedule schedule, const StreamShape& asked, uint32_t experts, uint32_t layers) {
   StreamShape shape;

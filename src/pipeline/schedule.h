@@ -29,11 +29,30 @@ enum class Schedule : uint8_t {
 Result<Schedule> ParseSchedule(std::string_view name);
 const char* ScheduleName(Schedule schedule);
 
+// How far ahead of the executor groups are read. Not for kResident.
+enum class Reach : uint8_t {
+  kAsked,   // when the executor waits for them
+  kRouted,  // once their layer's routes are known
+  kLayer,   // from the beginning of their layer on
+  kTape,    // at any time
+};
+Reach ReachOf(Schedule schedule);
+
 // Whether reads begin before the routes of their layer are known.
-bool ReadsEarly(Schedule schedule);
+inline bool ReadsEarly(Schedule schedule) { return ReachOf(schedule) >= Reach::kLayer; }
 
 // Whether of a group with few routed experts only these may be read. The paper's schedules read whole groups.
 bool ReadsSparse(Schedule schedule);
+
+// Whether a layer that will have `routes` routes to its `experts` experts is read early. Of a layer with few most would
+// be read in vain, while what the layer before still needs waits behind it: a schedule with sparse reads leaves it out.
+bool ReadsLayerEarly(Schedule schedule, uint64_t routes, uint32_t experts);
+
+// The fewest banks a schedule can run with.
+uint32_t MinBanks(Schedule schedule);
+
+// Whether nothing of the shape can be chosen.
+bool HasOwnShape(Schedule schedule);
 
 // How a stream of expert groups is cut and buffered. What stands here serves where nothing was measured: many small
 // groups wait less for one another than few large ones of the same bytes.

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "residency/tape_walk.h"
+
 namespace estream {
 namespace {
 
@@ -160,7 +162,7 @@ ModelGroup RequestMaker::MakeGroup(const Layer& layer, uint32_t first, uint32_t 
   group.routed = experts > 0;
   if (!group.routed) return group;
   group.exec_ns += layer.call_ns;
-  if (!sparse || 4 * experts >= 3 * (end - first)) return group;  // read as a whole (residency/tape_walk)
+  if (!sparse || !IsSparse(experts, end - first)) return group;
   for (uint32_t e = first, run = 0; e < end; ++e) {
     run = layer.exec_ns[e] > 0 ? run + 1 : 0;
     if (run > 0 && (e + 1 == end || layer.exec_ns[e + 1] == 0)) {
@@ -180,7 +182,7 @@ ModelRequest RequestMaker::Make(Schedule schedule, uint32_t group_size, uint32_t
     const Layer& from = layers_[l];
     ModelLayer& to = request.layers[l];
     to.block_ns = from.block_ns;
-    to.early = !sparse || from.routes >= experts_ / 2;
+    to.early = ReadsLayerEarly(schedule, from.routes, experts_);
     to.groups.reserve((experts_ + group_size - 1) / group_size);
     for (uint32_t first = 0; first < experts_; first += group_size) {
       const uint32_t end = std::min(first + group_size, experts_);

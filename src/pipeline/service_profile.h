@@ -85,7 +85,7 @@ uint32_t ChooseQueueDepth(const ServiceProfile& profile);
 // a·T + b·T²), routes are those of the nearer length in proportion.
 LengthTimes TimesAt(const ServiceProfile& profile, uint32_t tokens);
 
-// The routed experts of a request: `length` on `model`, whose group sizes and read times are filled in by SetShape.
+// The routed experts of a request: `length` on `model`, whose group sizes and read times are filled in by Make.
 //
 // Search evaluates many shapes of one request; what does not depend on the shape is computed once, here.
 class RequestMaker {

@@ -25,8 +25,7 @@ class StreamingExpertsImpl : public StreamingExperts {
 
   Status Init(std::shared_ptr<RecordFile> file);
 
-  Status StartRequest() override;
-  void Expect(const RouteCounts& routes) override { expected_ = routes; }
+  Status StartRequest(const RouteCounts& expected) override;
   void Begin(uint32_t layer) override;
   Status Run(const ExpertWork& work) override;
   void EndRequest() override;
@@ -35,7 +34,7 @@ class StreamingExpertsImpl : public StreamingExperts {
 
  private:
   Status MakeTape();
-  std::vector<uint32_t> EarlyReads() const;
+  std::vector<uint32_t> EarlyReads(const RouteCounts& expected) const;
   Status RunGroup(const ExpertWork& work, uint32_t group, uint32_t first_route, uint32_t route_count);
   Result<BankLease> Take(uint32_t layer, uint32_t group);
   Status CheckRecords(const BankLease& lease, uint32_t layer, uint32_t group) const;
@@ -59,7 +58,6 @@ class StreamingExpertsImpl : public StreamingExperts {
   std::unique_ptr<ReadEngine> engine_;
   std::unique_ptr<Loader> loader_;
 
-  RouteCounts expected_;                // of the next request
   std::vector<uint8_t> routed_before_;  // [tape] groups that the last request to run each layer had routes to
 
   // The request under way.
@@ -129,13 +127,12 @@ Status StreamingExpertsImpl::MakeTape() {
   return Status::Ok();
 }
 
-// Groups in the order in which they are read before routes are known. Of a layer with few routes none is: most of it
-// would be read in vain, while what the layer before still needs waits behind it.
-std::vector<uint32_t> StreamingExpertsImpl::EarlyReads() const {
+// Groups in the order in which they are read before routes are known.
+std::vector<uint32_t> StreamingExpertsImpl::EarlyReads(const RouteCounts& expected) const {
   std::vector<uint32_t> order;
   for (uint32_t l = 0; l < layers_.size(); ++l) {
-    const uint64_t routes = l + 1 < layers_.size() ? expected_.layer : expected_.last;
-    if (ReadsSparse(options_.schedule) && routes < options_.expert_count / 2) continue;
+    const uint64_t routes = l + 1 < layers_.size() ? expected.layer : expected.last;
+    if (!ReadsLayerEarly(options_.schedule, routes, options_.expert_count)) continue;
     const auto begin = static_cast<ptrdiff_t>(order.size());
     for (uint32_t i = l == 0 ? 0 : layer_end_[l - 1]; i < layer_end_[l]; ++i) order.push_back(i);
     if (options_.early_order == EarlyOrder::kPack) continue;
@@ -144,22 +141,19 @@ std::vector<uint32_t> StreamingExpertsImpl::EarlyReads() const {
   return order;
 }
 
-Status StreamingExpertsImpl::StartRequest() {
+Status StreamingExpertsImpl::StartRequest(const RouteCounts& expected) {
   WalkOptions walk;
   walk.epoch = ++epoch_;
-  if (ReadsEarly(options_.schedule)) walk.early_order = EarlyReads();
+  walk.early_order = EarlyReads(expected);
   walk.sparse = options_.sparse_reads && ReadsSparse(options_.schedule);
-  // Layer-local loading begins with the layer (Begin moves the horizon); on-demand never reads unasked.
-  const Schedule schedule = options_.schedule;
-  if (schedule == Schedule::kPerLayer || schedule == Schedule::kOnDemand || schedule == Schedule::kGraphPerExpert) {
-    walk.horizon = 0;
-  }
-  expected_ = {};
+  // Layer-local loading begins with the layer: Begin moves the horizon.
+  const Reach reach = ReachOf(options_.schedule);
+  if (reach == Reach::kLayer || reach == Reach::kAsked) walk.horizon = 0;
   return loader_->Start(tape_, std::move(walk));
 }
 
 void StreamingExpertsImpl::Begin(uint32_t layer) {
-  if (options_.schedule == Schedule::kPerLayer) loader_->SetHorizon(layer_end_[layer]);
+  if (ReachOf(options_.schedule) == Reach::kLayer) loader_->SetHorizon(layer_end_[layer]);
 }
 
 Status StreamingExpertsImpl::Run(const ExpertWork& work) {
@@ -277,9 +271,7 @@ void StreamingExpertsImpl::EndRequest() {
   next_layer_ = 0;
   if (!complete) loader_->Cancel();
   // A refusal is that of the next request, which starts the loader again and keeps what was read.
-  if (options_.keep_warm && ReadsEarly(options_.schedule) && options_.schedule != Schedule::kPerLayer) {
-    (void)StartRequest();
-  }
+  if (options_.keep_warm && ReachOf(options_.schedule) == Reach::kTape) (void)StartRequest({});
 }
 
 StreamCounts StreamingExpertsImpl::counts() const {

@@ -173,7 +173,7 @@ class StreamingStressTest : public ::testing::TestWithParam<Config> {
     for (uint32_t step = 0; step < steps; ++step) {
       const uint32_t layer = (step - 1) / 2;
       if (step == 0) {
-        ES_RETURN_IF_ERROR(stream_->StartRequest());
+        ES_RETURN_IF_ERROR(stream_->StartRequest({}));
       } else if (step % 2 == 1) {
         stream_->Begin(layer);
       } else {

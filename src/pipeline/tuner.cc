@@ -11,8 +11,6 @@ namespace {
 // Layers of the search's requests: enough for the steady state between first and last, few enough for 5 ms.
 constexpr uint32_t kSearchLayers = 20;
 
-uint32_t SmallestBanks(Schedule schedule) { return schedule == Schedule::kOnDemand ? 1 : 2; }
-
 class Search {
  public:
   Search(const ServiceProfile& profile, const StreamedModel& model, std::span<const WorkloadLength> workload,
@@ -79,7 +77,7 @@ class Search {
   std::optional<Group> WithMostBanks(uint32_t g) {
     Group group;
     const uint32_t fixed = options_.fixed.bank_count;
-    const uint32_t least = fixed != 0 ? fixed : std::max(depth_, SmallestBanks(options_.schedule));
+    const uint32_t least = fixed != 0 ? fixed : std::max(depth_, MinBanks(options_.schedule));
     group.least = {g, least, std::min(depth_, least)};
     if (ArenaBytes(model_, group.least) > options_.arena_bytes) return std::nullopt;
     const uint64_t fits = options_.arena_bytes / std::max<uint64_t>(1, ArenaBytes(model_, {g, 1, 1}));
@@ -143,7 +141,7 @@ uint64_t ArenaBytes(const StreamedModel& model, const StreamShape& shape) {
 StreamShape SmallestShape(Schedule schedule, const StreamShape& fixed) {
   StreamShape shape;
   shape.group_size = std::max(1u, fixed.group_size);
-  shape.bank_count = fixed.bank_count != 0 ? fixed.bank_count : std::max(SmallestBanks(schedule), fixed.queue_depth);
+  shape.bank_count = fixed.bank_count != 0 ? fixed.bank_count : std::max(MinBanks(schedule), fixed.queue_depth);
   shape.queue_depth = fixed.queue_depth != 0 ? fixed.queue_depth : 1;
   return shape;
 }

@@ -22,10 +22,6 @@ SlotRange FirstRun(std::span<const uint8_t> slots) {
   return {static_cast<uint32_t>(first - slots.begin()), static_cast<uint32_t>(end - first)};
 }
 
-// Whether reading `routed` of `slots` records one by one is worth while: small reads are slower, so that leaving out a
-// quarter of the bytes gains nothing.
-bool IsSparse(size_t routed, size_t slots) { return 4 * routed < 3 * slots; }
-
 }  // namespace
 
 TapeWalk::Arena::Arena(const ResidencyTable::Shape& shape)

@@ -49,6 +49,10 @@ struct WalkOptions {
   bool sparse = false;
 };
 
+// Whether of a group of `slots` records, `routed` of them needed, only these are read, in runs of neighbours: fewer
+// than three quarters, since every run is a read of its own.
+inline bool IsSparse(size_t routed, size_t slots) { return 4 * routed < 3 * slots; }
+
 // A read to start now; its bank is Filling.
 struct PlannedRead {
   uint32_t record = 0;  // tape index

@@ -6,6 +6,7 @@
 
 #include "base/macros.h"
 #include "estream/tune.h"
+#include "pipeline/schedule.h"
 #include "tools/interrupt.h"
 #include "tools/report.h"
 #include "tools/share_progress.h"
@@ -20,8 +21,8 @@ constexpr uint64_t kWorthMeasuring = uint64_t{256} << 20;
 // Whether a profile could change anything.
 bool IsChosen(const ExpertOptions& experts) {
   const bool given = experts.group_size != 0 && experts.bank_count != 0 && experts.queue_depth != 0;
-  const std::string& s = experts.schedule;
-  return !given && (s.empty() || s == "stream" || s == "per-layer" || s == "after-routing" || s == "on-demand");
+  const auto schedule = ParseSchedule(experts.schedule.empty() ? "stream" : experts.schedule);
+  return !given && schedule.ok() && !HasOwnShape(*schedule);
 }
 
 Outcome MeasureQuickly(const std::shared_ptr<const Model>& model, const EngineOptions& options) {

@@ -69,8 +69,8 @@ class VirtualPipe {
     const uint64_t begin = now_;
     computed_ns_ = 0;
     const auto routes_of = [&](const ModelLayer& layer) { return layer.early ? UINT64_MAX : setup_.experts / 2 - 1; };
-    stream_->Expect({routes_of(request.times.layers.front()), routes_of(request.times.layers.back())});
-    EXPECT_TRUE(stream_->StartRequest().ok());
+    EXPECT_TRUE(
+        stream_->StartRequest({routes_of(request.times.layers.front()), routes_of(request.times.layers.back())}).ok());
     for (uint32_t l = 0; l < setup_.layers; ++l) RunLayer(l);
     Compute(request.times.tail_ns);
     const StreamCounts after = stream_->counts();
