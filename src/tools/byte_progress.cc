@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line, redrawn in place.
+// A bar with bytes, speed and the time that is left.
 #include "tools/byte_progress.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "tools/report.h"
 #include "tools/terminal.h"
 
 namespace estream {
-namespace {
 
-constexpr size_t kWidth = 24;  // characters of the bar
-
-}  // namespace
-
-ByteProgress::ByteProgress() : enabled_(IsTerminal(stderr)), next_(Clock::now() + std::chrono::seconds(1)) {}
-
-ByteProgress::~ByteProgress() {
-  if (shown_) std::fputs("\r\033[K", stderr);
-}
+ByteProgress::ByteProgress() : line_(IsTerminal(stderr)) {}
 
 // ", 412.0 MiB/s, 3.20 s left"; nothing until there is something to say.
 std::string ByteProgress::Pace(uint64_t done, uint64_t total, double seconds) const {
@@ -32,23 +22,18 @@ std::string ByteProgress::Pace(uint64_t done, uint64_t total, double seconds) co
 }
 
 void ByteProgress::Update(const std::string& phase, uint64_t done, uint64_t total) {
-  if (!enabled_) return;
+  if (!line_.enabled()) return;
   const auto now = Clock::now();
   if (phase != phase_) {
     phase_ = phase;
     phase_first_ = done;
     phase_start_ = now;
   }
-  if (total == 0 || now < next_) return;
-  next_ = now + std::chrono::milliseconds(100);
-  shown_ = true;
-  const double share = static_cast<double>(done) / static_cast<double>(total);
-  const auto filled = static_cast<size_t>(share * kWidth);
-  const std::string line = fmt::format("\r\033[K{}  [{:#<{}}{:.<{}}]  {:3.0f} %  {} of {}{}", phase, "", filled, "",
-                                       kWidth - filled, share * 100, FormatBytes(done), FormatBytes(total),
-                                       Pace(done, total, std::chrono::duration<double>(now - phase_start_).count()));
-  std::fputs(line.c_str(), stderr);
-  std::fflush(stderr);
+  if (total == 0 || !line_.Due()) return;
+  line_.Show(fmt::format("{}  {}  {} of {}{}", phase,
+                         ProgressBar(static_cast<double>(done) / static_cast<double>(total)), FormatBytes(done),
+                         FormatBytes(total),
+                         Pace(done, total, std::chrono::duration<double>(now - phase_start_).count())));
 }
 
 }  // namespace estream

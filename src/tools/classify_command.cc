@@ -18,7 +18,7 @@
 #include "tools/command_line.h"
 #include "tools/flag_text.h"
 #include "tools/model_flags.h"
-#include "tools/progress.h"
+#include "tools/progress_line.h"
 #include "tools/report.h"
 #include "tools/terminal.h"
 #include "tools/verb.h"
@@ -209,13 +209,14 @@ class RowPrinter {
 
 Outcome ClassifyAll(const ClassifyFlags& flags, const Job& job, Classifier* classifier) {
   const RowPrinter printer(job, flags.top);
-  Progress progress(job.texts.size());
+  // Where standard output is a terminal the answers themselves show how far it is.
+  ProgressLine progress(IsTerminal(stderr) && !IsTerminal(stdout));
   for (size_t i = 0; i < job.texts.size(); ++i) {
     Result<Classification> result = classifier->Classify(job.texts[i]);
     if (!result.ok()) return result.status().WithPrefix(TextName(job, i) + ": ");
     Write(flags.json ? JsonRow(job, job.texts[i], *result) : printer.Row(job.texts[i], *result));
     ES_RETURN_IF_ERROR(FlushOutput());  // each answer as soon as it is there
-    progress.Update(i + 1);
+    if (progress.Due()) progress.Show(fmt::format("{}/{}", i + 1, job.texts.size()));
   }
   return Outcome::Ok();
 }

@@ -36,26 +36,15 @@ struct Plan {
   PlanReport report;
 };
 
-Json ShapeJson(const ExpertShape& shape) {
-  return {{"group", shape.group_size},
-          {"banks", shape.bank_count},
-          {"queue_depth", shape.queue_depth},
-          {"arena_bytes", shape.arena_bytes}};
-}
-
 const char* LimitOf(const PredictedPass& pass) { return pass.io_s > pass.compute_s ? "storage" : "device"; }
 
 Json PlanJson(const Plan& plan) {
   const PlanReport& report = plan.report;
   Json passes = Json::array(), alternatives = Json::array();
   for (const PredictedPass& p : report.passes) {
-    passes.push_back({{"tokens", p.tokens},
-                      {"ttft_s", p.ttft_s},
-                      {"compute_s", p.compute_s},
-                      {"io_s", p.io_s},
-                      {"stall_s", p.stall_s},
-                      {"bubble_rate", p.bubble_rate},
-                      {"limit", LimitOf(p)}});
+    Json row = PassJson(p);
+    row["limit"] = LimitOf(p);
+    passes.push_back(std::move(row));
   }
   for (const auto& a : report.alternatives) {
     Json row = ShapeJson(a.shape);

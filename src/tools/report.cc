@@ -39,4 +39,16 @@ Json MemoryJson(const std::vector<MemoryUse>& uses) {
   return list;
 }
 
+Json ShapeJson(const ExpertShape& shape) {
+  return {{"group", shape.group_size},
+          {"banks", shape.bank_count},
+          {"queue_depth", shape.queue_depth},
+          {"arena_bytes", shape.arena_bytes}};
+}
+
+Json PassJson(const PredictedPass& pass) {
+  return {{"tokens", pass.tokens}, {"ttft_s", pass.ttft_s},   {"compute_s", pass.compute_s},
+          {"io_s", pass.io_s},     {"stall_s", pass.stall_s}, {"bubble_rate", pass.bubble_rate}};
+}
+
 }  // namespace estream

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "estream/engine.h"
+#include "estream/tune.h"
 
 namespace estream {
 
@@ -22,5 +23,11 @@ std::string JsonLine(const Json& value);
 
 // [{"name": ..., "bytes": ...}, ...]
 Json MemoryJson(const std::vector<MemoryUse>& uses);
+
+// {"group": 2, "banks": 6, "queue_depth": 2, "arena_bytes": ...}
+Json ShapeJson(const ExpertShape& shape);
+
+// {"tokens": 1024, "ttft_s": ..., "compute_s", "io_s", "stall_s", "bubble_rate"}
+Json PassJson(const PredictedPass& pass);
 
 }  // namespace estream

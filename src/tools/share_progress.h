@@ -2,29 +2,21 @@
 // A bar on standard error for work that is counted in shares.
 #pragma once
 
-#include <chrono>
 #include <string>
+
+#include "tools/progress_line.h"
 
 namespace estream {
 
-// "reads  [######......]   52 %", at most ten times a second, only on a terminal, and only for work that takes longer
-// than a second.
+// "reads  [######......]   52 %", only on a terminal.
 class ShareProgress {
  public:
   ShareProgress();
-  ~ShareProgress();  // takes the line away
-  ShareProgress(const ShareProgress&) = delete;
-  ShareProgress& operator=(const ShareProgress&) = delete;
-
   void Update(const std::string& phase, double share);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  const bool enabled_;
-  bool shown_ = false;
+  ProgressLine line_;
   std::string phase_;
-  Clock::time_point next_;  // of the next change on the screen
 };
 
 }  // namespace estream

@@ -2,6 +2,7 @@
 // `estream tune`: measures this machine for a model, so that every later run streams as well as it can.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -22,17 +23,15 @@
 namespace estream {
 namespace {
 
+// A prediction further from the truth than this, as a share of it, is worth a word.
+constexpr double kMostAside = 0.3;
+
 struct TuneFlags {
   ModelFlags model;
   std::string workload;
   bool quick = false;
   bool json = false;
 };
-
-Json PassJson(const PredictedPass& pass) {
-  return {{"tokens", pass.tokens}, {"ttft_s", pass.ttft_s},   {"compute_s", pass.compute_s},
-          {"io_s", pass.io_s},     {"stall_s", pass.stall_s}, {"bubble_rate", pass.bubble_rate}};
-}
 
 void PrintJson(const TuneReport& report) {
   Json reads = Json::array(), calibrations = Json::array();
@@ -42,14 +41,10 @@ void PrintJson(const TuneReport& report) {
   for (const auto& c : report.calibrations) {
     calibrations.push_back({{"tokens", c.tokens}, {"ttft_s", c.ttft_s}, {"exec_scale", c.exec_scale}});
   }
-  Json line = {{"profile", ToValidUtf8(report.path)},
-               {"seconds", report.seconds},
-               {"group", report.chosen.group_size},
-               {"banks", report.chosen.bank_count},
-               {"queue_depth", report.chosen.queue_depth},
-               {"arena_bytes", report.chosen.arena_bytes},
-               {"reads", reads},
-               {"calibration", calibrations}};
+  Json line = {{"profile", ToValidUtf8(report.path)}, {"seconds", report.seconds}};
+  line.update(ShapeJson(report.chosen));
+  line["reads"] = reads;
+  line["calibration"] = calibrations;
   if (report.predicted) {
     line["predicted"] = PassJson(*report.predicted);
     line["measured_ttft_s"] = report.measured_ttft_s;
@@ -96,6 +91,9 @@ void PrintForPeople(const TuneReport& report) {
                       FormatPercent(report.predicted->bubble_rate), FormatSeconds(report.measured_ttft_s),
                       FormatPercent(report.measured_bubble_rate),
                       100 * (report.measured_ttft_s / report.predicted->ttft_s - 1)));
+    if (std::abs(report.measured_ttft_s / report.predicted->ttft_s - 1) > kMostAside) {
+      Write("that is far off: the machine was busy, or its storage slow for a while; tune again when it is idle\n");
+    }
   }
   Write(fmt::format("{} written after {}\n", ShownPath(report.path), FormatSeconds(report.seconds)));
 }
