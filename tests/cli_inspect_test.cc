@@ -120,10 +120,10 @@ TEST(CliDoctor, EveryLineIsOkOrANote) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   const std::vector<std::string> lines = SplitText(result.out, '\n');
-  EXPECT_EQ(lines.size(), 10u);
+  EXPECT_EQ(lines.size(), 11u);
   for (const std::string& line : lines) EXPECT_THAT(line, MatchesRegex("(OK  |note)  [a-z_ ]+  .+"));
   for (const char* name : {"processor", "kernels", "memory", "control group", "default budget", "locked memory",
-                           "io_uring", "direct reads", "file system", "devices"}) {
+                           "huge pages", "io_uring", "direct reads", "file system", "devices"}) {
     EXPECT_THAT(result.out, HasSubstr(std::string("  ") + name));
   }
 }

@@ -14,7 +14,8 @@ namespace estream {
 inline constexpr uint64_t kPageBytes = 4096;
 
 // Anonymous memory from the operating system: page-aligned, zeroed, given back on destruction. Pages are populated on
-// first touch, so an untouched buffer costs address space only.
+// first touch, so an untouched buffer costs address space only. From 4 MiB on the system is asked for pages of 2 MiB
+// where the buffer holds whole ones: it never takes more than its bytes, but is populated in larger steps.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
@@ -27,10 +28,6 @@ class AlignedBuffer {
 
   // Errors: OverBudget when the system has no memory for `bytes`. Zero bytes give an empty buffer.
   static Result<AlignedBuffer> Allocate(uint64_t bytes);
-
-  // Asks for pages of 2 MiB where the buffer holds whole ones; it never takes more than its bytes. For what is touched
-  // throughout: a page is populated as a whole. Where the system knows none, nothing happens.
-  void PreferHugePages();
 
   std::byte* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }

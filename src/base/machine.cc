@@ -217,6 +217,15 @@ uint64_t PeakResidentBytes(const std::string& root) {
   return KilobyteField(Lines(root + "/proc/self/status"), "VmHWM").value_or(0);
 }
 
+// The file lists all choices, the one in force in brackets.
+std::string HugePagePolicy(const std::string& root) {
+  for (const std::string& line : Lines(root + "/sys/kernel/mm/transparent_hugepage/enabled")) {
+    const size_t open = line.find('['), close = line.find(']');
+    if (open < close && close != std::string::npos) return line.substr(open + 1, close - open - 1);
+  }
+  return "";
+}
+
 std::optional<uint64_t> LockedMemoryLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;

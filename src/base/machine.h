@@ -52,6 +52,10 @@ uint64_t ResidentBytes(const std::string& root = "");
 // The most memory this process has had resident, in bytes (VmHWM); 0 where the system does not say.
 uint64_t PeakResidentBytes(const std::string& root = "");
 
+// Who gets transparent huge pages: "always", "madvise" (who asks, as large buffers do) or "never"; empty where the
+// system does not say.
+std::string HugePagePolicy(const std::string& root = "");
+
 // What this process may lock in memory (RLIMIT_MEMLOCK); nothing for no limit.
 std::optional<uint64_t> LockedMemoryLimit();
 

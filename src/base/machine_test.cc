@@ -55,6 +55,22 @@ TEST(Machine, ThisOneHasMemoryAndAPeak) {
   EXPECT_GT(ChooseDefaultBudget()->bytes, 0u);
 }
 
+TEST(Machine, HugePagePolicyIsTheOneInBrackets) {
+  FakeMachine machine;
+  EXPECT_EQ(HugePagePolicy(machine.root()), "");
+  const std::string path = "/sys/kernel/mm/transparent_hugepage/enabled";
+  const std::pair<const char*, const char*> cases[] = {{"always [madvise] never\n", "madvise"},
+                                                       {"[always] madvise never\n", "always"},
+                                                       {"always madvise [never]", "never"},
+                                                       {"always", ""},
+                                                       {"]always[", ""},
+                                                       {"", ""}};
+  for (const auto& [text, policy] : cases) {
+    machine.Put(path, text);
+    EXPECT_EQ(HugePagePolicy(machine.root()), policy) << text;
+  }
+}
+
 TEST(Machine, ProcessorsOfBothKindsAreNamed) {
   FakeMachine machine;
   machine.Put("/proc/cpuinfo",

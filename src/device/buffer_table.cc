@@ -11,13 +11,6 @@
 #include "base/macros.h"
 
 namespace estream {
-namespace {
-
-// Buffers from this size on hold weights, or activations of many tokens. Weights are read once a pass, so that with
-// pages of 4 KiB every eighth tile waits for a translation: 8 routes of an expert took 1.3 times as long.
-constexpr uint64_t kHugePagesFrom = uint64_t{8} << 20;
-
-}  // namespace
 
 Result<DeviceBuffer> BufferTable::Allocate(uint64_t bytes, std::string_view name) {
   if (bytes == 0) return Status::InvalidArgument(fmt::format("buffer \"{:.80}\" has zero bytes", name));
@@ -25,7 +18,6 @@ Result<DeviceBuffer> BufferTable::Allocate(uint64_t bytes, std::string_view name
   if (!memory.ok()) return memory.status().WithPrefix(fmt::format("buffer \"{:.80}\": ", name));
   Entry entry;
   entry.memory = std::move(memory).value();
-  if (bytes >= kHugePagesFrom) entry.memory.PreferHugePages();
   entry.bytes = bytes;
   entry.hold = MemoryLedger::Hold(ledger_, std::string(name), entry.memory.bytes());
   const DeviceBuffer buffer{++last_id_, entry.memory.data(), bytes};

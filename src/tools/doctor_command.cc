@@ -100,6 +100,17 @@ Finding CheckLockedMemory() {
           {{"limit_bytes", *limit}}};
 }
 
+Finding CheckHugePages() {
+  const std::string policy = HugePagePolicy();
+  const bool given = policy == "always" || policy == "madvise";
+  return {"huge pages",
+          given,
+          given ? policy + ": weights and arenas get them"
+                : (policy.empty() ? "unknown" : policy) +
+                      "; experts are read and computed more slowly (/sys/kernel/mm/transparent_hugepage/enabled)",
+          {{"policy", ToValidUtf8(policy)}}};
+}
+
 Finding CheckAsynchronousReads(const Result<ReadFacts>& reads) {
   if (!reads.ok()) return {"io_uring", false, "not tried: " + reads.status().message(), {{"available", nullptr}}};
   const ReadMode& mode = reads->mode;
@@ -159,6 +170,7 @@ std::vector<Finding> CheckAll(const std::string& path) {
           CheckControlGroup(),
           CheckBudget(),
           CheckLockedMemory(),
+          CheckHugePages(),
           elsewhere ? CheckAsynchronousReads(ProbeReads("/proc/self/exe")) : CheckAsynchronousReads(reads),
           CheckDirectReads(path, reads),
           CheckFileSystem(path),
