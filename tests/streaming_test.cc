@@ -57,10 +57,10 @@ class ExpertFile {
 };
 
 // A file whose reads take a random while, come in pieces, and fail at the k-th attempt.
-class UnevenFile : public RecordFile {
+class UnevenFile : public WrappedFile {
  public:
   UnevenFile(std::shared_ptr<RecordFile> file, uint32_t seed, int64_t fail_at = -1)
-      : file_(std::move(file)), random_(seed), fail_at_(fail_at) {}
+      : WrappedFile(std::move(file)), random_(seed), fail_at_(fail_at) {}
 
   int64_t ReadSome(uint64_t offset, std::span<std::byte> out) override {
     uint32_t delay_us, part;
@@ -73,18 +73,10 @@ class UnevenFile : public RecordFile {
     const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(delay_us);
     while (std::chrono::steady_clock::now() < until) std::this_thread::yield();
     if (part == 0 && out.size() > kPageBytes) out = out.first(kPageBytes);  // a short read
-    return file_->ReadSome(offset, out);
+    return WrappedFile::ReadSome(offset, out);
   }
-  int descriptor() const override { return -1; }
-  uint64_t size_now() const override { return file_->size_now(); }
-  const std::string& name() const override { return file_->name(); }
-  bool direct() const override { return file_->direct(); }
-  std::string buffered_reason() const override { return file_->buffered_reason(); }
-  void GoBuffered(int error) override { file_->GoBuffered(error); }
-  void DropBehind(uint64_t offset, uint64_t bytes) override { file_->DropBehind(offset, bytes); }
 
  private:
-  const std::shared_ptr<RecordFile> file_;
   std::mutex mutex_;
   std::mt19937 random_;  // guarded by mutex_
   int64_t reads_ = 0;    // guarded by mutex_

@@ -12,24 +12,17 @@
 namespace estream {
 namespace {
 
-class RatedFile final : public RecordFile {
+class RatedFile final : public WrappedFile {
  public:
   RatedFile(std::shared_ptr<RecordFile> file, uint64_t bytes_per_s, RateClock clock)
-      : file_(std::move(file)), bytes_per_s_(bytes_per_s), clock_(std::move(clock)) {}
+      : WrappedFile(std::move(file)), bytes_per_s_(bytes_per_s), clock_(std::move(clock)) {}
 
   int64_t ReadSome(uint64_t offset, std::span<std::byte> out) override {
     const uint64_t passed_ns = Book(out.size());
-    const int64_t result = file_->ReadSome(offset, out);
+    const int64_t result = WrappedFile::ReadSome(offset, out);
     if (result > 0) clock_.sleep_until_ns(passed_ns);
     return result;
   }
-  int descriptor() const override { return -1; }
-  uint64_t size_now() const override { return file_->size_now(); }
-  const std::string& name() const override { return file_->name(); }
-  bool direct() const override { return file_->direct(); }
-  std::string buffered_reason() const override { return file_->buffered_reason(); }
-  void GoBuffered(int error) override { file_->GoBuffered(error); }
-  void DropBehind(uint64_t offset, uint64_t bytes) override { file_->DropBehind(offset, bytes); }
 
  private:
   // When `bytes` more have passed.
@@ -40,7 +33,6 @@ class RatedFile final : public RecordFile {
     return free_ns_;
   }
 
-  const std::shared_ptr<RecordFile> file_;
   const uint64_t bytes_per_s_;
   const RateClock clock_;
   Mutex mutex_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "estream/status.h"
 
@@ -33,6 +34,24 @@ class RecordFile {
   virtual void GoBuffered(int error) = 0;
   // Buffered reads only: these bytes are in their slot, the page cache need not keep them.
   virtual void DropBehind(uint64_t offset, uint64_t bytes) = 0;
+};
+
+// Another file whose attempts to read a derived class takes into its hands; so it has no descriptor.
+class WrappedFile : public RecordFile {
+ public:
+  explicit WrappedFile(std::shared_ptr<RecordFile> file) : file_(std::move(file)) {}
+
+  int64_t ReadSome(uint64_t offset, std::span<std::byte> out) override { return file_->ReadSome(offset, out); }
+  int descriptor() const final { return -1; }
+  uint64_t size_now() const final { return file_->size_now(); }
+  const std::string& name() const final { return file_->name(); }
+  bool direct() const final { return file_->direct(); }
+  std::string buffered_reason() const final { return file_->buffered_reason(); }
+  void GoBuffered(int error) final { file_->GoBuffered(error); }
+  void DropBehind(uint64_t offset, uint64_t bytes) final { file_->DropBehind(offset, bytes); }
+
+ private:
+  const std::shared_ptr<RecordFile> file_;
 };
 
 // Opens a regular file with O_DIRECT and tries one page; where either is refused, buffered and without read-ahead.
