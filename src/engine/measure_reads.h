@@ -20,13 +20,14 @@ struct ReadMeasureOptions {
   ReadEngineOptions::Kind engine = ReadEngineOptions::Kind::kAuto;
   std::vector<uint32_t> group_sizes;
   std::vector<uint32_t> depths;          // ascending
-  double seconds = 0.06;                 // a point at least; large reads take longer
+  double seconds = 0.03;                 // a point and round at least; large reads take longer
   std::function<void(double)> progress;  // share done; may be empty
   const std::atomic<bool>* cancel = nullptr;
 };
 
-// Reads groups of the experts of `plan`'s sparse layers one behind the other. What one buffer cannot hold, or what
-// would move a gigabyte at once, is left out: ReadNs is proportional there.
+// Reads groups of the experts of `plan`'s sparse layers one behind the other: every size and depth in two rounds, of
+// which the faster counts. What one buffer cannot hold, or what would move a gigabyte at once, is left out: ReadNs is
+// proportional there.
 //
 // Errors: Io, Corrupt, Cancelled.
 Result<std::vector<ReadTime>> MeasureReads(const PackFile& pack, const ModelPlan& plan,

@@ -29,7 +29,7 @@ struct Scope {
   std::vector<uint32_t> group_sizes;
   std::vector<uint32_t> depths = {1, 2, 4, 8};
   std::vector<uint32_t> routes = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
-  double read_seconds = 0.08;
+  double read_seconds = 0.04;
   double expert_seconds = 0.03;
   uint32_t layers = UINT32_MAX;      // sparse ones that calibration runs; the last computes one row
   std::vector<uint32_t> lengths;     // in the order in which they are run
@@ -62,7 +62,7 @@ Scope QuickScope(const ModelPlan& plan) {
   scope.group_sizes.push_back(most);
   scope.depths = {1, 2, 4};
   scope.routes = {1, 8, 64, 512};
-  scope.read_seconds = 0.03;
+  scope.read_seconds = 0.015;
   scope.expert_seconds = 0.01;
   scope.layers = 3;
   scope.lengths = Within({256, 16, 1024}, plan.context);  // the most telling one first

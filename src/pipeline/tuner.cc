@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nested search of eq. 9 and 10.
+// The nested search of eq. 9 and 10, with Q among what is searched.
 #include "pipeline/tuner.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace estream {
 namespace {
 
 // Layers of the search's requests: enough for the steady state between first and last, few enough for 5 ms.
-constexpr uint32_t kSearchLayers = 20;
+constexpr uint32_t kSearchLayers = 16;
 
 class Search {
  public:
@@ -20,25 +20,26 @@ class Search {
       makers_.emplace_back(profile, model, TimesAt(profile, w.tokens), kSearchLayers);
       weights_ += w.weight;
     }
-    depth_ = options.fixed.queue_depth != 0 ? options.fixed.queue_depth : ChooseQueueDepth(profile);
+    if (options.fixed.queue_depth != 0) {
+      depths_ = {options.fixed.queue_depth};
+    } else {
+      const uint32_t most = options.fixed.bank_count != 0 ? options.fixed.bank_count : UINT32_MAX;
+      for (const ReadTime& r : profile.reads) {
+        const uint32_t depth = std::min(r.depth, most);
+        if (depths_.empty() || depths_.back() < depth) depths_.push_back(depth);
+      }
+    }
   }
 
   std::optional<ShapeChoice> Run() {
-    std::vector<Group> groups;
-    double best = INFINITY;
-    for (const uint32_t g : Groups()) {
-      std::optional<Group> group = WithMostBanks(g);
-      if (!group) continue;
-      best = std::min(best, group->at_most);
-      groups.push_back(std::move(*group));
-    }
+    std::vector<std::vector<Point>> groups = Points([](uint32_t q) { return q > 1; });
+    if (groups.empty()) groups = Points([](uint32_t q) { return q == 1; });
     if (groups.empty()) return std::nullopt;
+    double best = INFINITY;
+    for (const auto& points : groups) best = std::min(best, BestOf(points));
     ShapeChoice choice;
     const double limit = best * (1 + options_.tolerance);
-    for (Group& group : groups) {
-      const ShapeCandidate found = FewestBanks(group, std::max(limit, group.at_most * (1 + options_.tolerance)));
-      choice.by_group.push_back(found);
-    }
+    for (const std::vector<Point>& points : groups) choice.by_group.push_back(BestOfGroup(points, limit));
     const ShapeCandidate* chosen = nullptr;
     for (const ShapeCandidate& c : choice.by_group) {
       if (static_cast<double>(c.mean_ns) > limit + 1) continue;
@@ -50,7 +51,8 @@ class Search {
   }
 
  private:
-  struct Group {
+  // A G and a Q, with the range of B.
+  struct Point {
     StreamShape least, most;
     double at_most = 0;
     std::vector<ModelRequest> requests;
@@ -61,47 +63,86 @@ class Search {
                                           : GroupSizes(model_.experts);
   }
 
-  double Evaluate(const Group& group, uint32_t banks) {
-    StreamShape shape = group.least;
+  double Evaluate(const Point& point, uint32_t banks) {
+    StreamShape shape = point.least;
     shape.bank_count = banks;
     double sum = 0;
     for (size_t i = 0; i < workload_.size(); ++i) {
-      sum += workload_[i].weight * static_cast<double>(Simulate(group.requests[i], options_.schedule, shape).total_ns);
+      sum += workload_[i].weight * static_cast<double>(Simulate(point.requests[i], options_.schedule, shape).total_ns);
       ++evaluations_;
     }
     return sum / weights_;
   }
 
-  // The range of B for one G: Q0 to what fits, at most two layers, since reads of one layer ahead of another already
-  // need no more; nothing when not even the least fits.                                                      (eq. 8)
-  std::optional<Group> WithMostBanks(uint32_t g) {
-    Group group;
-    const uint32_t fixed = options_.fixed.bank_count;
-    const uint32_t least = fixed != 0 ? fixed : std::max(depth_, MinBanks(options_.schedule));
-    group.least = {g, least, std::min(depth_, least)};
-    if (ArenaBytes(model_, group.least) > options_.arena_bytes) return std::nullopt;
-    const uint64_t fits = options_.arena_bytes / std::max<uint64_t>(1, ArenaBytes(model_, {g, 1, 1}));
-    const uint64_t two_layers = 2 * ((uint64_t{model_.experts} + g - 1) / g);
-    group.most = group.least;
-    if (fixed == 0)
-      group.most.bank_count = static_cast<uint32_t>(std::max<uint64_t>(least, std::min(fits, two_layers)));
-    for (const RequestMaker& maker : makers_)
-      group.requests.push_back(maker.Make(options_.schedule, g, group.least.queue_depth));
-    group.at_most = Evaluate(group, group.most.bank_count);
-    return group;
+  // By G, then Q, what fits.
+  template <class Allowed>
+  std::vector<std::vector<Point>> Points(const Allowed& allowed) {
+    std::vector<std::vector<Point>> groups;
+    for (const uint32_t g : Groups()) {
+      std::vector<Point> points;
+      for (const uint32_t q : depths_) {
+        if (!allowed(q)) continue;
+        if (std::optional<Point> point = WithMostBanks(g, q)) points.push_back(std::move(*point));
+      }
+      if (!points.empty()) groups.push_back(std::move(points));
+    }
+    return groups;
   }
 
-  ShapeCandidate FewestBanks(const Group& group, double limit) {
-    uint32_t low = group.least.bank_count, high = low;
-    double time = Evaluate(group, high);
-    while (time > limit && high < group.most.bank_count) {
+  static double BestOf(const std::vector<Point>& points) {
+    double best = INFINITY;
+    for (const Point& point : points) best = std::min(best, point.at_most);
+    return best;
+  }
+
+  // B from Q to what fits, at most two layers, since reads of one layer ahead of another already need no more; nothing
+  // when not even the least fits.                                                                             (eq. 8)
+  std::optional<Point> WithMostBanks(uint32_t g, uint32_t q) {
+    Point point;
+    const uint32_t fixed = options_.fixed.bank_count;
+    const uint32_t least = fixed != 0 ? fixed : std::max(q, MinBanks(options_.schedule));
+    point.least = {g, least, std::min(q, least)};
+    if (ArenaBytes(model_, point.least) > options_.arena_bytes) return std::nullopt;
+    const uint64_t fits = options_.arena_bytes / std::max<uint64_t>(1, ArenaBytes(model_, {g, 1, 1}));
+    const uint64_t two_layers = 2 * ((uint64_t{model_.experts} + g - 1) / g);
+    point.most = point.least;
+    if (fixed == 0) {
+      point.most.bank_count = static_cast<uint32_t>(std::max<uint64_t>(least, std::min(fits, two_layers)));
+    }
+    for (const RequestMaker& maker : makers_) {
+      point.requests.push_back(maker.Make(options_.schedule, g, point.least.queue_depth));
+    }
+    point.at_most = Evaluate(point, point.most.bank_count);
+    return point;
+  }
+
+  // Of the depths that come near the best of all, or else of this group, the one that does so with the fewest banks.
+  ShapeCandidate BestOfGroup(const std::vector<Point>& points, double limit) {
+    limit = std::max(limit, BestOf(points) * (1 + options_.tolerance));
+    std::optional<ShapeCandidate> found;
+    for (const Point& point : points) {
+      if (point.at_most > limit) continue;
+      if (found) {
+        const uint32_t fewer = found->shape.bank_count - 1;
+        if (fewer < point.least.bank_count || Evaluate(point, fewer) > limit) continue;
+      }
+      found = FewestBanks(point, limit);
+    }
+    return *found;
+  }
+
+  // Pre: at_most is within the limit.
+  ShapeCandidate FewestBanks(const Point& point, double limit) {
+    uint32_t low = point.least.bank_count, high = low;
+    double time = Evaluate(point, high);
+    while (time > limit && high < point.most.bank_count) {
       low = high + 1;
-      high = std::min(2 * high, group.most.bank_count);
-      time = high == group.most.bank_count ? group.at_most : Evaluate(group, high);
+      high = std::min(2 * high, point.most.bank_count);
+      time = high == point.most.bank_count ? point.at_most : Evaluate(point, high);
     }
     while (low < high) {
       const uint32_t middle = low + (high - low) / 2;
-      const double there = Evaluate(group, middle);
+      const double there = Evaluate(point, middle);
       if (there <= limit) {
         high = middle;
         time = there;
@@ -110,7 +151,7 @@ class Search {
       }
     }
     ShapeCandidate found;
-    found.shape = {group.least.group_size, high, group.least.queue_depth};
+    found.shape = {point.least.group_size, high, point.least.queue_depth};
     found.arena_bytes = ArenaBytes(model_, found.shape);
     found.mean_ns = static_cast<uint64_t>(time);
     return found;
@@ -121,7 +162,7 @@ class Search {
   const TunerOptions& options_;
   std::vector<RequestMaker> makers_;  // by length
   double weights_ = 0;
-  uint32_t depth_ = 0;
+  std::vector<uint32_t> depths_;  // ascending
   uint32_t evaluations_ = 0;
 };
 

@@ -50,11 +50,14 @@ uint64_t ArenaBytes(const StreamedModel& model, const StreamShape& shape);
 // The smallest arena that `schedule` can run with.
 StreamShape SmallestShape(Schedule schedule, const StreamShape& fixed);
 
-// (G*, Q0, B*) for `workload`; nothing when no shape fits.
+// (G*, Q*, B*) for `workload`; nothing when no shape fits.
 //
-// Q0 depends on storage alone (eq. 7). For every G the time with the most banks that fit (eq. 8) is computed first;
-// only groups that come within the tolerance of the best are searched for the fewest banks, doubling, then bisecting,
-// since more banks make a request no slower but for reads in vain.
+// The paper takes Q from the bandwidth of reads alone (eq. 7). Measured bandwidths differ by chance, and more reads in
+// flight need more banks, so every depth of the profile is tried by the model; one read at a time only where no more
+// fit, since from its end until a thread, which computing keeps waiting, begins the next, storage rests. For every G
+// and Q the time with the most banks that fit (eq. 8) is computed first; only what comes within the tolerance of the
+// best is searched for the fewest banks, doubling, then bisecting, since more banks make a request no slower but for
+// reads in vain.
 //
 // Pre:  a schedule whose shape can be chosen, CheckShape's for what is fixed; at least one length.
 // Cost: below 5 ms for 48 layers of 128 experts and four lengths.
