@@ -136,12 +136,17 @@ int main(int argc, char** argv) {
   app.add_option("MODEL", options.model, "A pack, or a plain model file with --schedule resident")->required();
   app.add_option("--lengths", options.lengths, "Tokens a prompt")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--schedule", options.schedules, "How experts are brought, as estream run knows it")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
-  app.add_option("--activations", options.activations, "q8, f32")->delimiter(',')->capture_default_str();
+  app.add_option("--activations", options.activations, "q8, f32")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
   app.add_option("-t,--threads", options.threads, "Threads; default: all")->check(CLI::Range(1, 1024));
   app.add_option("--repeats", options.repeats, "Measured runs of each")
       ->check(CLI::Range(1, 1000))

@@ -24,6 +24,18 @@ drop_caches() { sync; echo 3 > /proc/sys/vm/drop_caches 2> /dev/null || true; }
 field() { sed -E "s/.*\"$1\":([0-9.e+-]+).*/\1/"; }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
+# fio reads into memory of huge pages, as an arena has them: into small ones it is half as fast.
+huge=()
+pages=/proc/sys/vm/nr_hugepages
+if [[ -w $pages ]]; then
+  before=$(cat "$pages")
+  trap 'echo "$before" > "$pages"' EXIT
+  echo $((before + 16)) > "$pages"
+  huge=(--mem=shmhuge --hugepage-size=2m)
+fi
+read_all=(fio --name=read --filename="$pack" --rw=read --bs=$((2 * 3538944)) --iodepth=2 --ioengine=libaio --direct=1
+  --readonly)
+
 # The same shape for all, so that only the schedule differs.
 shape=(--group 2 --banks 6 --queue-depth 2)
 
@@ -62,8 +74,7 @@ shape=(--group 2 --banks 6 --queue-depth 2)
 # What reading costs a computation that does not wait for it.
 if command -v fio > /dev/null; then
   echo "== resident while another program reads at that rate, and alone; the third pass of each =="
-  fio --name=read --filename="$pack" --rw=read --bs=$((2 * 3538944)) --iodepth=2 --ioengine=libaio --direct=1 --readonly \
-    --time_based --runtime=600 --rate="${pace}m" > "$folder/fio.txt" &
+  "${read_all[@]}" "${huge[@]}" --time_based --runtime=600 --rate="${pace}m" > "$folder/fio.txt" &
   fio=$!
   run beside --schedule resident --repeat 3
   kill "$fio"
@@ -72,11 +83,11 @@ if command -v fio > /dev/null; then
 fi
 
 echo "== reading alone: every group of every layer in order, against fio at the same size and depth =="
-size=$((2 * 3538944))  # G = 2 records of W_e bytes
 if command -v fio > /dev/null; then
+  speed() { "${read_all[@]}" --size=3500M --minimal "$@" | awk -F';' '{ printf "%.0f MB/s\n", $7 * 1.024e-3 }'; }
   drop_caches
-  fio --name=read --filename="$pack" --rw=read --bs=$size --iodepth=2 --ioengine=libaio --direct=1 --readonly \
-    --size=3500M --minimal | awk -F';' '{ printf "fio            %.0f MB/s\n", $7 * 1.024e-3 }'
+  echo "fio, small pages: $(speed)"
+  ((${#huge[@]} == 0)) || echo "fio, huge pages: $(speed "${huge[@]}")"
 fi
 drop_caches
 "$estream" run -m "$pack" --tokens "$ids" --json --schedule stream "${shape[@]}" |
