@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways of bringing experts against each other, in turns: every prompt on an engine of each way. The engines are opened
-// anew every round, since where their memory happens to lie changes the speed of any of them by more than the ways
-// differ.
+// anew every round, so that what differs from one opening to the next falls on all ways alike.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
