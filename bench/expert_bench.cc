@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -224,8 +223,5 @@ int main(int argc, char** argv) {
   app.add_flag("--json", options.json, "Print JSON instead of tables");
   app.add_flag("--quick", options.quick, "Fewer routes, fewer and shorter samples");
   CLI11_PARSE(app, argc, argv);
-  const estream::Status status = estream::Run(options);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "expert_bench: %s\n", status.message().c_str());
-  return 1;
+  return estream::ExitCode("expert_bench", estream::Run(options));
 }

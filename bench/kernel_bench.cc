@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -80,8 +79,5 @@ int main(int argc, char** argv) {
   app.add_option("--file", options.file, "Measure storage on this file, which is only read");
   app.add_option("--dir", options.dir, "Measure storage on a file of 1 GiB (--quick: 256 MiB) made in this folder");
   CLI11_PARSE(app, argc, argv);
-  const estream::Status status = estream::Run(options);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "kernel_bench: %s\n", status.message().c_str());
-  return 1;
+  return estream::ExitCode("kernel_bench", estream::Run(options));
 }

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -159,8 +158,5 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "Its shape, as estream-synth knows it")->capture_default_str();
   app.add_option("--layers", options.layers, "Its first layers only")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  const estream::Status status = estream::Run(options);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "pack_bench: %s\n", status.message().c_str());
-  return 1;
+  return estream::ExitCode("pack_bench", estream::Run(options));
 }

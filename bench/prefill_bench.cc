@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <span>
@@ -153,8 +152,5 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--json", options.json, "Print JSON instead of tables");
   CLI11_PARSE(app, argc, argv);
-  const estream::Status status = estream::Run(options);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "prefill_bench: %s\n", status.message().c_str());
-  return 1;
+  return estream::ExitCode("prefill_bench", estream::Run(options));
 }

@@ -68,4 +68,10 @@ void PrintReport(const Report& report, bool as_json) {
   std::fputs(text.c_str(), stdout);
 }
 
+int ExitCode(const char* program, const Status& status) {
+  if (status.ok()) return 0;
+  fmt::print(stderr, "{}: {}\n", program, status.message());
+  return 1;
+}
+
 }  // namespace estream

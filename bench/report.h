@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "estream/status.h"
+
 namespace estream {
 
 // A table: a label and some numbers a row. Numbers that do not apply are NaN and shown as "-".
@@ -33,5 +35,8 @@ nlohmann::json FormatJson(const Report& report);
 
 // Either of them on standard output.
 void PrintReport(const Report& report, bool as_json);
+
+// What `main` of a benchmark returns: 0, or 1 after `status` on standard error.
+int ExitCode(const char* program, const Status& status);
 
 }  // namespace estream

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
@@ -263,11 +262,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
-  app.add_flag("--json", options.json, "print JSON");
+  app.add_flag("--json", options.json, "Print JSON instead of tables");
   CLI11_PARSE(app, argc, argv);
-  if (const estream::Status status = estream::Run(options); !status.ok()) {
-    fmt::print(stderr, "sweep_bench: {}\n", status.message());
-    return 1;
-  }
-  return 0;
+  return estream::ExitCode("sweep_bench", estream::Run(options));
 }

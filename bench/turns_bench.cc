@@ -166,8 +166,5 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", options.repeats, "Prompts a round")->check(count)->capture_default_str();
   app.add_flag("--json", options.json, "Print JSON instead of tables");
   CLI11_PARSE(app, argc, argv);
-  const estream::Status status = estream::Run(options);
-  if (status.ok()) return 0;
-  fmt::print(stderr, "turns_bench: {}\n", status.message());
-  return 1;
+  return estream::ExitCode("turns_bench", estream::Run(options));
 }
