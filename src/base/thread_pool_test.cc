@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <random>
 #include <vector>
 
 namespace estream {
@@ -34,6 +36,30 @@ TEST(ThreadPool, WritesOfOneLoopAreSeenByTheNext) {
              [&](uint32_t, uint64_t i) { ++values[(i + static_cast<uint64_t>(round)) % values.size()]; });
   }
   for (const uint64_t v : values) EXPECT_EQ(v, 2000u);
+}
+
+void BusyFor(std::chrono::microseconds time) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
+
+// Pauses around the 50 us after which workers and caller stop spinning, on either side of a round.
+TEST(ThreadPool, WhoBlocksIsWoken) {
+  for (const uint32_t threads : {2u, 4u}) {
+    ThreadPool pool(threads);
+    std::mt19937 random(threads);
+    for (uint64_t round = 0; round < 1000; ++round) {
+      BusyFor(std::chrono::microseconds(random() % 100));
+      const auto pause = std::chrono::microseconds(random() % 100);
+      std::atomic<uint64_t> done = 0;
+      pool.Run(3, [&](uint32_t thread, uint64_t) {
+        if (thread != 0) BusyFor(pause);  // the caller waits
+        ++done;
+      });
+      ASSERT_EQ(done, 3u);
+    }
+  }
 }
 
 TEST(ThreadPool, StartsAndStopsWithoutWork) {
