@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/macros.h"
+
 namespace estream {
 namespace {
 
@@ -45,6 +47,7 @@ class Search {
       if (static_cast<double>(c.mean_ns) > limit + 1) continue;
       if (chosen == nullptr || c.arena_bytes < chosen->arena_bytes) chosen = &c;
     }
+    ES_CHECK(chosen != nullptr);  // the group of the best time is within the limit
     choice.best = *chosen;
     choice.evaluations = evaluations_;
     return choice;
