@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One counter hands out items; one round number starts workers. The mutex is only for those who block: taken by all it
-// was fought for in every round, and small experts lost a tenth of two threads' speed to it.
+// One counter hands out items; one round number starts workers. Blocking uses a mutex and condition variables, since a
+// wake-up that is lost once in a million rounds is worse than one that costs a microsecond.
 #include "base/thread_pool.h"
 
 #include <sched.h>
@@ -34,17 +34,13 @@ ThreadPool::ThreadPool(uint32_t threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  stop_ = true;
-  StartRound();
-  for (auto& w : workers_) w.join();
-}
-
-// Either a worker sees the new round before it blocks, or it is counted here: both sides write before they look.
-void ThreadPool::StartRound() {
-  round_.fetch_add(1);
-  if (blocked_.load() == 0) return;
-  { const std::lock_guard lock(mutex_); }  // who is counted either waits by now or will look again
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    round_.fetch_add(1, std::memory_order_release);
+  }
   start_.notify_all();
+  for (auto& w : workers_) w.join();
 }
 
 void ThreadPool::Run(uint64_t items, LoopBody body) {
@@ -53,35 +49,39 @@ void ThreadPool::Run(uint64_t items, LoopBody body) {
     for (uint64_t i = 0; i < items; ++i) body(0, i);
     return;
   }
-  body_ = &body;
-  items_ = items;
-  next_.store(0, std::memory_order_relaxed);
-  working_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
-  StartRound();
+  {
+    std::lock_guard lock(mutex_);
+    body_ = &body;
+    items_ = items;
+    next_.store(0, std::memory_order_relaxed);
+    working_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+  }
+  start_.notify_all();
   TakeItems(0);
-  const auto all_done = [this] { return working_.load() == 0; };
-  if (SpinUntil(all_done)) return;
-  std::unique_lock lock(mutex_);
-  caller_blocked_ = true;
-  done_.wait(lock, all_done);
-  caller_blocked_ = false;
+  const auto all_done = [this] { return working_.load(std::memory_order_acquire) == 0; };
+  if (!SpinUntil(all_done)) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, all_done);
+  }
 }
 
 void ThreadPool::Work(uint32_t thread) {
   uint64_t seen = 0;
   while (true) {
-    const auto started = [&] { return round_.load() != seen; };
+    const auto started = [&] { return round_.load(std::memory_order_acquire) != seen; };
     if (!SpinUntil(started)) {
       std::unique_lock lock(mutex_);
-      ++blocked_;
       start_.wait(lock, started);
-      --blocked_;
     }
-    if (stop_) return;
-    ++seen;  // no round begins before all workers have ended this one
+    {
+      std::lock_guard lock(mutex_);
+      if (stop_) return;
+      seen = round_.load(std::memory_order_relaxed);
+    }
     TakeItems(thread);
-    if (working_.fetch_sub(1) == 1 && caller_blocked_.load()) {
-      { const std::lock_guard lock(mutex_); }
+    if (working_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      std::lock_guard lock(mutex_);
       done_.notify_one();
     }
   }

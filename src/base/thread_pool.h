@@ -45,7 +45,6 @@ class ThreadPool {
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
 
  private:
-  void StartRound();
   void Work(uint32_t thread);
   void TakeItems(uint32_t thread);
 
@@ -56,12 +55,10 @@ class ThreadPool {
   std::atomic<uint64_t> next_{0};
   std::atomic<uint32_t> working_{0};
   std::atomic<uint64_t> round_{0};
-  std::atomic<uint32_t> blocked_{0};         // workers that wait for a round, or are about to
-  std::atomic<bool> caller_blocked_{false};  // Run waits for workers, or is about to
-  std::atomic<bool> stop_{false};            // with the next round
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;
+  bool stop_ = false;  // guarded by mutex_
   std::vector<std::thread> workers_;
 };
 
