@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// One counter hands out items; one round number starts workers. Blocking uses a mutex and condition variables, since a
-// wake-up that is lost once in a million rounds is worse than one that costs a microsecond.
+// A range for each thread hands out items; one round number starts workers. Blocking uses a mutex and condition
+// variables, since a wake-up that is lost once in a million rounds is worse than one that costs a microsecond.
 #include "base/thread_pool.h"
 
 #include <sched.h>
 
 #include <chrono>
+
+#include "base/macros.h"
 
 namespace estream {
 namespace {
@@ -27,19 +29,30 @@ bool SpinUntil(Ready ready) {
   return false;
 }
 
+uint64_t PackRange(uint64_t begin, uint64_t end) { return begin | end << 32; }
+
+// Takes the first item of a range, or the last; false when there is none. Relaxed, since the items' data is published
+// by the round.
+bool TakeItem(std::atomic<uint64_t>& range, bool first, uint64_t* item) {
+  uint64_t now = range.load(std::memory_order_relaxed);
+  while (true) {
+    const uint64_t begin = now & UINT32_MAX, end = now >> 32;
+    if (begin >= end) return false;
+    *item = first ? begin : end - 1;
+    const uint64_t rest = first ? PackRange(begin + 1, end) : PackRange(begin, end - 1);
+    if (range.compare_exchange_weak(now, rest, std::memory_order_relaxed)) return true;
+  }
+}
+
 }  // namespace
 
-ThreadPool::ThreadPool(uint32_t threads) {
+ThreadPool::ThreadPool(uint32_t threads) : shares_(threads) {
   for (uint32_t t = 1; t < threads; ++t) workers_.emplace_back([this, t] { Work(t); });
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-    round_.fetch_add(1, std::memory_order_release);
-  }
-  start_.notify_all();
+  body_ = nullptr;
+  StartRound();
   for (auto& w : workers_) w.join();
 }
 
@@ -49,48 +62,63 @@ void ThreadPool::Run(uint64_t items, LoopBody body) {
     for (uint64_t i = 0; i < items; ++i) body(0, i);
     return;
   }
-  {
-    std::lock_guard lock(mutex_);
-    body_ = &body;
-    items_ = items;
-    next_.store(0, std::memory_order_relaxed);
-    working_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
+  ES_DCHECK(items <= UINT32_MAX);
+  body_ = &body;
+  for (uint32_t t = 0; t < threads(); ++t) {
+    shares_[t].range.store(PackRange(ShareBegin(items, t), ShareBegin(items, t + 1)), std::memory_order_relaxed);
   }
-  start_.notify_all();
+  working_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  StartRound();
   TakeItems(0);
-  const auto all_done = [this] { return working_.load(std::memory_order_acquire) == 0; };
-  if (!SpinUntil(all_done)) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, all_done);
-  }
+  AwaitWorkers();
+}
+
+// Blocking and waking: one side says that it blocks and looks at the round once more, the other changes the round and
+// looks whether anyone blocks. All of it is sequentially consistent, so one of them sees the other.
+void ThreadPool::StartRound() {
+  ++round_;
+  if (asleep_ == 0) return;
+  { const std::lock_guard lock(mutex_); }  // who has looked in vain is waiting by now
+  start_.notify_all();
+}
+
+void ThreadPool::AwaitRound(uint64_t seen) {
+  const auto started = [&] { return round_ != seen; };
+  if (SpinUntil(started)) return;
+  std::unique_lock lock(mutex_);
+  ++asleep_;
+  start_.wait(lock, started);
+  --asleep_;
+}
+
+void ThreadPool::AwaitWorkers() {
+  const auto all_done = [this] { return working_ == 0; };
+  if (SpinUntil(all_done)) return;
+  std::unique_lock lock(mutex_);
+  caller_sleeps_ = true;
+  done_.wait(lock, all_done);
+  caller_sleeps_ = false;
 }
 
 void ThreadPool::Work(uint32_t thread) {
-  uint64_t seen = 0;
-  while (true) {
-    const auto started = [&] { return round_.load(std::memory_order_acquire) != seen; };
-    if (!SpinUntil(started)) {
-      std::unique_lock lock(mutex_);
-      start_.wait(lock, started);
-    }
-    {
-      std::lock_guard lock(mutex_);
-      if (stop_) return;
-      seen = round_.load(std::memory_order_relaxed);
-    }
+  for (uint64_t seen = 0;; ++seen) {
+    AwaitRound(seen);
+    if (body_ == nullptr) return;
     TakeItems(thread);
-    if (working_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      std::lock_guard lock(mutex_);
-      done_.notify_one();
-    }
+    if (--working_ > 0 || !caller_sleeps_) continue;
+    { const std::lock_guard lock(mutex_); }
+    done_.notify_one();
   }
 }
 
 void ThreadPool::TakeItems(uint32_t thread) {
   const LoopBody body = *body_;
-  const uint64_t items = items_;
-  for (uint64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < items;) body(thread, i);
+  uint64_t item;
+  while (TakeItem(shares_[thread].range, /*first=*/true, &item)) body(thread, item);
+  for (uint32_t i = 1; i < threads(); ++i) {
+    Share& other = shares_[(thread + i) % threads()];
+    while (TakeItem(other.range, /*first=*/false, &item)) body(thread, item);
+  }
 }
 
 uint32_t UsableProcessors() {

@@ -35,30 +35,48 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Replaces `for (item = 0; item < items; ++item) body(thread, item);` with thread in [0, threads()). Items are handed
-  // out in ascending order, one at a time; results must not depend on which thread takes which.
+  // Replaces `for (item = 0; item < items; ++item) body(thread, item);` with thread in [0, threads()). Each thread
+  // takes its share of neighbouring items in ascending order, the same in every loop of as many items, so that what it
+  // wrote in one loop is in its own cache in the next; done with it, it takes items off the ends of the others' shares.
+  // Results must not depend on which thread takes which.
   //
   // Threads: one caller at a time; the caller works too and returns when all items are done. Not reentrant.
+  // Pre:     items < 2^32.
   // Cost:    one atomic per item; no allocation.
   void Run(uint64_t items, LoopBody body);
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
 
+  // The first item of `thread`'s share of `items`; `items` for thread == threads().
+  uint64_t ShareBegin(uint64_t items, uint32_t thread) const { return items * thread / threads(); }
+
  private:
+  // Items [begin, end) that nobody has taken: begin in the lower half, end in the upper.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> range{0};
+  };
+
+  void StartRound();
+  void AwaitWorkers();
   void Work(uint32_t thread);
+  void AwaitRound(uint64_t seen);
   void TakeItems(uint32_t thread);
 
-  // Written by Run before `round_` advances, read by workers after they see it.
-  const LoopBody* body_ = nullptr;
-  uint64_t items_ = 0;
-
-  std::atomic<uint64_t> next_{0};
-  std::atomic<uint32_t> working_{0};
-  std::atomic<uint64_t> round_{0};
-  std::mutex mutex_;
+  // A cache line that changes hands costs as much as a small item: lines by who writes them.
+  //
+  // The caller; before round_ advances, what workers read then.
+  alignas(64) std::atomic<uint64_t> round_{0};
+  const LoopBody* body_ = nullptr;  // null: workers end
+  std::atomic<bool> caller_sleeps_{false};
+  // Workers.
+  alignas(64) std::atomic<uint32_t> working_{0};
+  std::atomic<uint32_t> asleep_{0};
+  // Whoever blocks, or wakes who does.
+  alignas(64) std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable done_;
-  bool stop_ = false;  // guarded by mutex_
+
+  std::vector<Share> shares_;  // of each thread
   std::vector<std::thread> workers_;
 };
 

@@ -7,7 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <random>
+#include <thread>
 #include <vector>
+
+#include "base/checked_math.h"
 
 namespace estream {
 namespace {
@@ -23,6 +26,46 @@ TEST(ThreadPool, EveryItemRunsExactlyOnce) {
         seen[item].fetch_add(1);
       });
       for (const auto& s : seen) ASSERT_EQ(s.load(), 1u);
+    }
+  }
+}
+
+TEST(ThreadPool, SharesAreContiguousAndCoverAllItems) {
+  for (const uint32_t threads : {1u, 2u, 3u, 8u}) {
+    const ThreadPool pool(threads);
+    for (const uint64_t items : {0u, 1u, 7u, 1000u}) {
+      EXPECT_EQ(pool.ShareBegin(items, 0), 0u);
+      EXPECT_EQ(pool.ShareBegin(items, threads), items);
+      for (uint32_t t = 0; t < threads; ++t) {
+        const uint64_t size = pool.ShareBegin(items, t + 1) - pool.ShareBegin(items, t);
+        EXPECT_GE(size, items / threads);
+        EXPECT_LE(size, CeilDiv(items, threads));
+      }
+    }
+  }
+}
+
+// One thread waits in its first item until all others are done: these take the rest of its share, from the end.
+TEST(ThreadPool, WhoIsDoneHelpsFromTheEnd) {
+  constexpr uint32_t kThreads = 3;
+  constexpr uint64_t kShare = 10, kItems = kThreads * kShare;
+  ThreadPool pool(kThreads);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<uint64_t> taken[kThreads];
+    std::atomic<uint64_t> done = 0;
+    pool.Run(kItems, [&](uint32_t thread, uint64_t item) {
+      taken[thread].push_back(item);
+      while (item == 0 && done < kItems - 1) std::this_thread::yield();
+      ++done;
+    });
+    ASSERT_EQ(done, kItems);
+    for (uint64_t t = 0; t < kThreads; ++t) {
+      for (size_t i = 1; i < taken[t].size(); ++i) {
+        const uint64_t before = taken[t][i - 1], now = taken[t][i];
+        const uint64_t share = now / kShare;
+        EXPECT_TRUE(share != before / kShare || (share == t ? now > before : now < before)) << before << ' ' << now;
+        EXPECT_TRUE(share != t || before / kShare == t) << now;  // one's own come first
+      }
     }
   }
 }

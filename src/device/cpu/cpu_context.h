@@ -21,14 +21,14 @@ struct CpuContext {
   TraceSpan Part(const char* name) const { return TraceSpan(trace, TraceTrack::kDevice, name); }
 };
 
-// Replaces `for (row = 0; row < rows; ++row) body(thread, row);`, eight rows an item, since one row is too little work
-// to hand out.
+// Replaces `for (row = 0; row < rows; ++row) body(thread, row);`, up to eight rows an item: one row is little work to
+// hand out, but threads should end together.
 template <class Body>
 void ForEachRow(const CpuContext& context, uint32_t rows, const Body& body) {
-  constexpr uint32_t kRowsAtOnce = 8;
-  context.pool->Run(CeilDiv(rows, kRowsAtOnce), [&](uint32_t thread, uint64_t item) {
-    const auto first = static_cast<uint32_t>(item * kRowsAtOnce);
-    for (uint32_t row = first; row < std::min(rows, first + kRowsAtOnce); ++row) body(thread, row);
+  const uint32_t at_once = std::clamp<uint32_t>(rows / (4 * context.pool->threads()), 1, 8);
+  context.pool->Run(CeilDiv(rows, at_once), [&](uint32_t thread, uint64_t item) {
+    const auto first = static_cast<uint32_t>(item * at_once);
+    for (uint32_t row = first; row < std::min(rows, first + at_once); ++row) body(thread, row);
   });
 }
 
