@@ -167,7 +167,17 @@ Result<double> TwoThreadsAgainstTwoCopies(const Effort& effort, ExpertRig& both,
   return Median(std::move(ratios));
 }
 
+// How long two threads take for a loop without work, in ns: twice the way of a cache line from one core to the other
+// and back, at least. Virtual processors move, and with the way everything that threads share gets slower.
+double EmptyRound(const Effort& effort, ThreadPool& pool) {
+  constexpr uint32_t kRounds = 1000;
+  return 1e9 / kRounds * MedianSeconds(effort, kWallClock, [&] {
+           for (uint32_t i = 0; i < kRounds; ++i) pool.Run(2, [](uint32_t, uint64_t) {});
+         });
+}
+
 Result<ReportTable> MeasureThreads(const Options& options) {
+  const Effort& effort = options.quick ? kQuick : kThorough;
   std::unique_ptr<Device> devices[3];
   for (uint32_t i = 0; i < 3; ++i) {
     DeviceOptions device_options;
@@ -175,8 +185,13 @@ Result<ReportTable> MeasureThreads(const Options& options) {
     ES_ASSIGN_OR_RETURN(devices[i], MakeDevice(device_options));
   }
   ThreadPool pool(2);
-  ReportTable table{"Speed of two threads, % of two copies on one thread each, q8 activations", "routes", {}, {}};
+  ReportTable table{
+      "Speed of two threads, % of two copies on one thread each, q8 activations; last what an empty loop takes",
+      "routes",
+      {},
+      {}};
   for (const uint32_t count : kQuickRoutes) table.rows.push_back({fmt::format("{}", count), {}});
+  ReportTable::Row rounds{"round, ns", {}};
   for (const ModelShape& shape : AllModelShapes()) {
     std::unique_ptr<ExpertRig> rigs[3];
     for (uint32_t i = 0; i < 3; ++i) {
@@ -186,11 +201,12 @@ Result<ReportTable> MeasureThreads(const Options& options) {
     table.columns.push_back(shape.id);
     for (ReportTable::Row& row : table.rows) {
       const auto routes = kQuickRoutes[&row - table.rows.data()];
-      ES_ASSIGN_OR_RETURN(const double share, TwoThreadsAgainstTwoCopies(options.quick ? kQuick : kThorough, *rigs[0],
-                                                                         copies, pool, routes));
+      ES_ASSIGN_OR_RETURN(const double share, TwoThreadsAgainstTwoCopies(effort, *rigs[0], copies, pool, routes));
       row.values.push_back(share);
     }
+    rounds.values.push_back(EmptyRound(effort, pool));
   }
+  table.rows.push_back(std::move(rounds));
   return table;
 }
 

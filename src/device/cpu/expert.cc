@@ -5,10 +5,30 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/macros.h"
 #include "kernels/activation.h"
 
 namespace estream {
+namespace {
+
+// Some routes of one slot: records[first] to records[first + count - 1].
+struct Piece {
+  uint32_t slot = 0;
+  uint32_t first = 0;
+  uint32_t count = 0;  // 0: no routes are left
+};
+
+// The routes after `piece` that are computed at once: at most kRowBlock of one slot.
+Piece NextPiece(std::span<const uint32_t> offsets, const Piece& piece) {
+  Piece next = {piece.slot, piece.first + piece.count, 0};
+  while (next.slot + 1 < offsets.size() && offsets[next.slot + 1] <= next.first) ++next.slot;
+  if (next.slot + 1 < offsets.size()) next.count = std::min(kRowBlock, offsets[next.slot + 1] - next.first);
+  return next;
+}
+
+}  // namespace
 
 ExpertOp::ExpertOp(const ExpertSpec& spec, const Capacity& capacity, Activations activations, ScratchPlan* plan)
     : spec_(spec),
@@ -35,11 +55,11 @@ Status ExpertOp::Run(const CpuContext& context, const BoundExpertCall& call, boo
   const std::span<RouteRecord> records(records_.at(context.scratch), call.routes.size());
   ES_CHECK(BuildRouteMap(call.routes, call.placement, offsets, records));  // binding has looked at every route
   if (takes_q8_ && !x_is_quantized) QuantizeTokens(context, call);
-  for (uint32_t slot = 0; slot < call.slot_count; ++slot) {
-    const std::byte* record = call.arena + slot * call.slot_stride;
-    for (uint32_t first = offsets[slot]; first < offsets[slot + 1]; first += kRowBlock) {
-      RunExpert(context, call, record, records.subspan(first, std::min(kRowBlock, offsets[slot + 1] - first)));
-    }
+  const auto record = [&](const Piece& piece) { return call.arena + piece.slot * call.slot_stride; };
+  for (Piece piece = NextPiece(offsets, {}), next; piece.count > 0; piece = next) {
+    next = NextPiece(offsets, piece);
+    RunExpert(context, call, record(piece), records.subspan(piece.first, piece.count),
+              next.count > 0 ? record(next) : nullptr);
   }
   return Status::Ok();
 }
@@ -65,28 +85,37 @@ ProductRows ExpertOp::Gather(const CpuContext& context, const BoundExpertCall& c
   float* const floats = gathered_.at(context.scratch);
   ProductRows x{.x = floats, .stride = PaddedStride(hidden), .rows = static_cast<uint32_t>(routes.size()), .q = {}};
   if (takes_q8_) x.q = gathered_q8_.at(context.scratch, x.rows, hidden);
-  ForEachRow(context, x.rows, [&](uint32_t, uint32_t r) {
-    const uint64_t token = routes[r].token;
-    if (takes_floats_) std::copy_n(call.x + token * hidden, hidden, floats + r * x.stride);
-    if (!takes_q8_) return;
-    const QuantizedRows from = Token(context, token);
-    for (uint64_t b = 0; b < blocks; ++b) {
-      const uint64_t to = b * x.rows + r;
-      std::copy_n(from.values + b * kTileElements, kTileElements, x.q.values + to * kTileElements);
-      x.q.blocks[to] = from.blocks[b];
-    }
-  });
+  if (takes_floats_) {
+    ForEachRow(context, x.rows, [&](uint32_t, uint32_t r) {
+      std::copy_n(call.x + routes[r].token * hidden, hidden, floats + r * x.stride);
+    });
+  }
+  if (takes_q8_) {
+    const QuantizedRows from = Token(context, 0);
+    ForEachRow(context, static_cast<uint32_t>(blocks), [&](uint32_t, uint32_t b) {
+      int8_t* values = x.q.values + uint64_t{b} * x.rows * kTileElements;
+      ActivationBlock* block = x.q.blocks + uint64_t{b} * x.rows;
+      for (const RouteRecord& route : routes) {
+        const uint64_t at = route.token * blocks + b;
+        std::memcpy(values, from.values + at * kTileElements, kTileElements);
+        *block++ = from.blocks[at];
+        values += kTileElements;
+      }
+    });
+  }
   return x;
 }
 
 // y[t] += α · W_d (SiLU(W_g x[t]) ⊙ W_u x[t]) for up to kRowBlock routes of one expert.                       (eq. 1-2)
 void ExpertOp::RunExpert(const CpuContext& context, const BoundExpertCall& call, const std::byte* record,
-                         std::span<const RouteRecord> routes) const {
+                         std::span<const RouteRecord> routes, const std::byte* next_record) const {
   const TiledMatrix gate(spec_.gate, record), up(spec_.up, record), down(spec_.down, record);
+  std::optional<TiledMatrix> next_gate;
+  if (next_record != nullptr) next_gate.emplace(spec_.gate, next_record);
   const auto rows = static_cast<uint32_t>(routes.size());
   const uint64_t hidden = spec_.hidden;
   const ProductRows x = Gather(context, call, routes);
-  ffn_.Run(context, gate, up, down, x, [&](const ProductColumns& c) {
+  ffn_.Run(context, gate, up, down, x, next_gate ? &*next_gate : nullptr, [&](const ProductColumns& c) {
     for (uint32_t r = 0; r < rows; ++r) {
       const float weight = call.routes[routes[r].route].weight;
       AddScaled(weight, c.row(r), c.count, call.y + routes[r].token * hidden + c.first);

@@ -28,7 +28,7 @@ class ExpertOp {
   QuantizedRows Token(const CpuContext& context, uint64_t token) const;
   ProductRows Gather(const CpuContext& context, const BoundExpertCall& call, std::span<const RouteRecord> routes) const;
   void RunExpert(const CpuContext& context, const BoundExpertCall& call, const std::byte* record,
-                 std::span<const RouteRecord> routes) const;
+                 std::span<const RouteRecord> routes, const std::byte* next_record) const;
 
   ExpertSpec spec_;
   ScratchArray<uint32_t> offsets_;     // route map

@@ -32,8 +32,8 @@ ProductRows GatedFfn::InnerRows(const CpuContext& context, uint32_t rows, uint64
   return inner;
 }
 
-void GatedFfn::RunInner(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const ProductRows& x,
-                        const ProductRows& inner) const {
+void GatedFfn::RunInner(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up,
+                        const TiledMatrix& down, const ProductRows& x, const ProductRows& inner) const {
   static_assert(kTileRows == 32);         // the block of an int8 row
   ES_DCHECK(gate.rows % kTileRows == 0);  // since it is the reduction of the tiled `down`
   float* const floats = inner_.at(context.scratch);
@@ -42,7 +42,9 @@ void GatedFfn::RunInner(const CpuContext& context, const TiledMatrix& gate, cons
     float* const gate_tile = gate_tile_.at(context.scratch, thread);
     float* const up_tile = up_tile_.at(context.scratch, thread);
     PanelProduct(gate, panel, x, decoded, gate_tile, kTileRows, up.panel(panel));
-    PanelProduct(up, panel, x, decoded, up_tile, kTileRows, gate.panel_if(panel + context.pool->threads()));
+    const bool is_last = panel + 1 == context.pool->ShareBegin(gate.panels(), thread + 1);
+    PanelProduct(up, panel, x, decoded, up_tile, kTileRows,
+                 is_last ? FirstColumnsPanel(context, down, thread) : gate.panel_if(panel + 1));
     if (!quantizes_inner_) {
       for (uint32_t r = 0; r < x.rows; ++r) {
         const size_t row = size_t{r} * kTileRows;

@@ -14,20 +14,24 @@ class GatedFfn {
   // For up to `rows` <= kRowBlock rows a call; `down` [hidden, ffn].
   GatedFfn(const MatrixSpec& down, uint32_t rows, Activations activations, ScratchPlan* plan);
 
-  //   x     [rows, hidden] in the forms that gate and up read
-  //   body  (columns): moves some of the outputs to where they belong, see ForEachColumns
+  //   x          [rows, hidden] in the forms that gate and up read
+  //   next_gate  of the call that comes next, or null if none does or it is not known: fetched meanwhile
+  //   body       (columns): moves some of the outputs to where they belong, see ForEachColumns
   template <class Body>
   void Run(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const TiledMatrix& down,
-           const ProductRows& x, const Body& body) const {
+           const ProductRows& x, const TiledMatrix* next_gate, const Body& body) const {
     const ProductRows inner = InnerRows(context, x.rows, down.cols);
-    RunInner(context, gate, up, x, inner);
-    ForEachColumns(context, panels_, down, 0, down.panels(), inner, body);
+    RunInner(context, gate, up, down, x, inner);
+    ForEachColumns(context, panels_, down, 0, down.panels(), inner, body, [&](uint32_t thread) {
+      return next_gate == nullptr ? nullptr
+                                  : next_gate->panel_if(context.pool->ShareBegin(next_gate->panels(), thread));
+    });
   }
 
  private:
   ProductRows InnerRows(const CpuContext& context, uint32_t rows, uint64_t ffn) const;
-  void RunInner(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const ProductRows& x,
-                const ProductRows& inner) const;
+  void RunInner(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const TiledMatrix& down,
+                const ProductRows& x, const ProductRows& inner) const;
 
   bool quantizes_inner_ = false;
   ScratchArray<float> inner_;         // SiLU(W_g x) ⊙ W_u x, as floats

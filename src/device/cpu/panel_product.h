@@ -78,26 +78,41 @@ struct ProductColumns {
   const float* row(uint32_t r) const { return outputs + r * PanelScratch::kStride; }
 };
 
+// Panels of an item of a loop over `panel_count`: at least four items a thread, so that threads end together.
+inline uint64_t PanelsAtOnce(const CpuContext& context, uint64_t panel_count) {
+  return std::clamp<uint64_t>(panel_count / (uint64_t{4} * context.pool->threads()), 1, kPanelsAtOnce);
+}
+
+struct NoPanel {
+  const std::byte* operator()(uint32_t) const { return nullptr; }
+};
+
 // Calls body(columns) for all outputs of panels [first_panel, first_panel + panel_count) of x Wᵀ, some panels at once,
 // in parallel. The body moves the outputs to where they belong; outputs beyond w.rows are left out.
-template <class Body>
+//
+//   after  (thread): the panel that the thread multiplies next, after this product, or null
+template <class Body, class After = NoPanel>
 void ForEachColumns(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, uint64_t first_panel,
-                    uint64_t panel_count, const ProductRows& x, const Body& body) {
-  // At least four items a thread, so that threads end together.
-  const uint64_t at_once =
-      std::clamp<uint64_t>(panel_count / (uint64_t{4} * context.pool->threads()), 1, kPanelsAtOnce);
-  context.pool->Run(CeilDiv(panel_count, at_once), [&](uint32_t thread, uint64_t item) {
+                    uint64_t panel_count, const ProductRows& x, const Body& body, const After& after = {}) {
+  const uint64_t at_once = PanelsAtOnce(context, panel_count), items = CeilDiv(panel_count, at_once);
+  context.pool->Run(items, [&](uint32_t thread, uint64_t item) {
     float* const outputs = scratch.outputs.at(context.scratch, thread);
     const uint64_t first = item * at_once, count = std::min(at_once, panel_count - first);
+    const bool is_last = item + 1 == context.pool->ShareBegin(items, thread + 1);
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t panel = first_panel + first + i;
-      const uint64_t step = i + 1 < count ? 1 : (context.pool->threads() - 1) * at_once + 1;
       PanelProduct(w, panel, x, scratch.decoded.at(context.scratch, thread), outputs + i * kTileRows,
-                   PanelScratch::kStride, w.panel_if(panel + step));
+                   PanelScratch::kStride, is_last && i + 1 == count ? after(thread) : w.panel_if(panel + 1));
     }
     const uint64_t column = (first_panel + first) * kTileRows;
     body(ProductColumns{column, static_cast<uint32_t>(std::min(count * kTileRows, w.rows - column)), outputs});
   });
+}
+
+// The first panel of w that the thread multiplies when all of them are.
+inline const std::byte* FirstColumnsPanel(const CpuContext& context, const TiledMatrix& w, uint32_t thread) {
+  const uint64_t at_once = PanelsAtOnce(context, w.panels());
+  return w.panel_if(at_once * context.pool->ShareBegin(CeilDiv(w.panels(), at_once), thread));
 }
 
 // y = x Wᵀ.   y [x.rows, w.rows] f32, rows y_stride floats apart.
