@@ -17,7 +17,7 @@ for tokens in $(jq -s 'map(.tokens) | unique[]' "$runs"); do
     map(select(.tokens == $tokens)) | group_by(.schedule)[]
     | [.[0].schedule, ([.[].peak_rss_bytes] | median / 1048576), ([.[].ttft_s] | median)] | @tsv' "$runs" > "$data"
   gnuplot <<- PLOT
-	set terminal svg size 640,440 font "sans-serif,13" background "white"
+	set terminal svg size 760,440 font "sans-serif,13" background "white"
 	set output "$out/frontier-$tokens.svg"
 	set title "OLMoE-1B-7B Q4_0, $tokens tokens" noenhanced
 	set xlabel "peak memory, MiB"
@@ -27,9 +27,9 @@ for tokens in $(jq -s 'map(.tokens) | unique[]' "$runs"); do
 	set yrange [0:*]
 	set offsets 0, 0, graph 0.12, 0
 	set grid
-	unset key
-	plot "$data" using 2:3 with points pointtype 7 pointsize 0.8 linecolor "#20639b", \
-	     "$data" using 2:3:1 with labels offset 0,0.8 font ",11"
+	set key outside right center Left reverse noenhanced
+	names = "$(cut -f1 "$data" | tr '\n' ' ')"
+	plot for [i = 1:words(names)] "$data" every ::i-1::i-1 using 2:3 with points pointtype 3 + 2 * i pointsize 0.9 title word(names, i)
 	PLOT
   echo "$out/frontier-$tokens.svg"
 done
