@@ -167,7 +167,7 @@ ReportTable MeasureMatMulQ8(const Effort& effort, double int8_peak) {
       const auto speed = [&](Q8Path path) {
         const double seconds = MedianSeconds(effort, kThreadClock, [&] {
           for (uint64_t p = 0; p < matrix.panels; ++p) {
-            const std::byte* next = p + 1 < matrix.panels ? matrix.panel(p + 1) : nullptr;
+            const std::span next(matrix.panel(p + 1), p + 1 < matrix.panels ? matrix.layout.bytes : 0);
             float* const out = y.data() + p * kTileRows;
             MatMulPanelQ8(matrix.format, matrix.panel(p), x.view, 0, tokens, out, kRows, next, path);
           }

@@ -78,7 +78,7 @@ Status CopyTo(const std::string& target, const RandomAccessFile& from, uint32_t 
   }
   Status first_error;
   std::mutex mutex;
-  pool.Run(CeilDiv(from.size(), kChunkBytes), [&](uint32_t thread, uint64_t chunk) {
+  pool.RunInOrder(CeilDiv(from.size(), kChunkBytes), [&](uint32_t thread, uint64_t chunk) {
     const uint64_t at = chunk * kChunkBytes;
     const auto bytes = buffers[thread].span().first(std::min(kChunkBytes, from.size() - at));
     Status status = from.ReadAt(at, bytes);

@@ -29,7 +29,8 @@ for tokens in $(jq -s 'map(.tokens) | unique[]' "$runs"); do
 	set grid
 	set key outside right center Left reverse noenhanced
 	names = "$(cut -f1 "$data" | tr '\n' ' ')"
-	plot for [i = 1:words(names)] "$data" every ::i-1::i-1 using 2:3 with points pointtype 3 + 2 * i pointsize 0.9 title word(names, i)
+	marks = "4 6 8 10 12 5 7"
+	plot for [i = 1:words(names)] "$data" every ::i-1::i-1 using 2:3 with points pointtype (int(word(marks, i))) linewidth 1.5 title word(names, i)
 	PLOT
   echo "$out/frontier-$tokens.svg"
 done

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range for each thread hands out items; one round number starts workers. Blocking uses a mutex and condition
-// variables, since a wake-up that is lost once in a million rounds is worse than one that costs a microsecond.
+// A range for each thread hands out items; one round number starts workers. Only who blocks, or wakes who does, takes a
+// lock.
 #include "base/thread_pool.h"
 
 #include <sched.h>
@@ -62,15 +62,23 @@ void ThreadPool::Run(uint64_t items, LoopBody body) {
     for (uint64_t i = 0; i < items; ++i) body(0, i);
     return;
   }
-  ES_DCHECK(items <= UINT32_MAX);
-  body_ = &body;
+  ES_CHECK(items <= UINT32_MAX);
   for (uint32_t t = 0; t < threads(); ++t) {
-    shares_[t].range.store(PackRange(ShareBegin(items, t), ShareBegin(items, t + 1)), std::memory_order_relaxed);
+    const uint64_t begin = ShareBegin(items, t, threads()), end = ShareBegin(items, t + 1, threads());
+    shares_[t].range.store(PackRange(begin, end), std::memory_order_relaxed);
   }
   working_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  body_ = &body;
   StartRound();
   TakeItems(0);
   AwaitWorkers();
+}
+
+void ThreadPool::RunInOrder(uint64_t items, LoopBody body) {
+  std::atomic<uint64_t> next{0};
+  Run(threads(), [&](uint32_t thread, uint64_t) {
+    for (uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;) body(thread, i);
+  });
 }
 
 // Blocking and waking: one side says that it blocks and looks at the round once more, the other changes the round and

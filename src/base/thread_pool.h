@@ -45,10 +45,14 @@ class ThreadPool {
   // Cost:    one atomic per item; no allocation.
   void Run(uint64_t items, LoopBody body);
 
+  // The same with all items handed out in ascending order, whichever thread comes: for items that wait for earlier
+  // ones, or that storage likes in order.
+  void RunInOrder(uint64_t items, LoopBody body);
+
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
 
-  // The first item of `thread`'s share of `items`; `items` for thread == threads().
-  uint64_t ShareBegin(uint64_t items, uint32_t thread) const { return items * thread / threads(); }
+  // The first item of the share that `thread` of `threads` has in Run; `items` for thread == threads.
+  static uint64_t ShareBegin(uint64_t items, uint32_t thread, uint32_t threads) { return items * thread / threads; }
 
  private:
   // Items [begin, end) that nobody has taken: begin in the lower half, end in the upper.
@@ -62,13 +66,13 @@ class ThreadPool {
   void AwaitRound(uint64_t seen);
   void TakeItems(uint32_t thread);
 
-  // A cache line that changes hands costs as much as a small item: lines by who writes them.
+  // A cache line that changes hands costs as much as a small item: lines by who writes them in a round.
   //
-  // The caller; before round_ advances, what workers read then.
+  // The caller, right before round_ advances, since workers look at it all the time.
   alignas(64) std::atomic<uint64_t> round_{0};
   const LoopBody* body_ = nullptr;  // null: workers end
   std::atomic<bool> caller_sleeps_{false};
-  // Workers.
+  // Workers; the caller beforehand.
   alignas(64) std::atomic<uint32_t> working_{0};
   std::atomic<uint32_t> asleep_{0};
   // Whoever blocks, or wakes who does.

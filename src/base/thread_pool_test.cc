@@ -32,12 +32,11 @@ TEST(ThreadPool, EveryItemRunsExactlyOnce) {
 
 TEST(ThreadPool, SharesAreContiguousAndCoverAllItems) {
   for (const uint32_t threads : {1u, 2u, 3u, 8u}) {
-    const ThreadPool pool(threads);
     for (const uint64_t items : {0u, 1u, 7u, 1000u}) {
-      EXPECT_EQ(pool.ShareBegin(items, 0), 0u);
-      EXPECT_EQ(pool.ShareBegin(items, threads), items);
+      EXPECT_EQ(ThreadPool::ShareBegin(items, 0, threads), 0u);
+      EXPECT_EQ(ThreadPool::ShareBegin(items, threads, threads), items);
       for (uint32_t t = 0; t < threads; ++t) {
-        const uint64_t size = pool.ShareBegin(items, t + 1) - pool.ShareBegin(items, t);
+        const uint64_t size = ThreadPool::ShareBegin(items, t + 1, threads) - ThreadPool::ShareBegin(items, t, threads);
         EXPECT_GE(size, items / threads);
         EXPECT_LE(size, CeilDiv(items, threads));
       }
@@ -67,6 +66,22 @@ TEST(ThreadPool, WhoIsDoneHelpsFromTheEnd) {
         EXPECT_TRUE(share != t || before / kShare == t) << now;  // one's own come first
       }
     }
+  }
+}
+
+// No item is begun before the ones before it are: what waits for an earlier one waits for a thread that runs.
+TEST(ThreadPool, InOrderItemsMayWaitForEarlierOnes) {
+  for (const uint32_t threads : {1u, 2u, 5u}) {
+    ThreadPool pool(threads);
+    std::atomic<uint64_t> done = 0;
+    std::vector<uint32_t> seen(200, 0);
+    pool.RunInOrder(seen.size(), [&](uint32_t, uint64_t item) {
+      EXPECT_LT(item, done + threads);
+      while (done < item) std::this_thread::yield();
+      ++seen[item];
+      ++done;
+    });
+    EXPECT_EQ(seen, std::vector<uint32_t>(200, 1));
   }
 }
 

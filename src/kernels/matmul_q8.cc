@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked_math.h"
 #include "base/macros.h"
 #include "format/tile.h"
 #include "kernels/target.h"
@@ -49,16 +50,27 @@ constexpr uint32_t kPreparedRows = 2, kStoredRows = 2, kMostStored = 2, kMostSto
 // The panel that comes next, brought into the L2 cache along with the work on this one, since processors stop fetching
 // ahead by themselves where a page ends, every eight tiles: 8 routes of an expert in memory go from 45 to 63 % of the
 // peak.
-struct NextPanel {
-  const uint8_t* start;  // null: none
-  uint64_t tile_bytes;
+class NextPanel {
+ public:
+  NextPanel() = default;
+  // Of a panel that is fetched along with `tiles` tiles.
+  NextPanel(std::span<const std::byte> panel, uint64_t tiles)
+      : start_(reinterpret_cast<const uint8_t*>(panel.data())),
+        bytes_(panel.size()),
+        share_(AlignUp(CeilDiv(bytes_, tiles), kLine)) {}
 
   // Tile `tile`'s share of the panel.
   HWY_INLINE void Fetch(uint64_t tile) const {
-    if (start == nullptr) return;
-    const uint8_t* const end = start + (tile + 1) * tile_bytes;
-    for (const uint8_t* p = start + tile * tile_bytes; p < end; p += 64) __builtin_prefetch(p, 0, /*locality=*/2);
+    const uint64_t end = std::min(bytes_, (tile + 1) * share_);
+    for (uint64_t at = tile * share_; at < end; at += kLine) __builtin_prefetch(start_ + at, 0, /*locality=*/2);
   }
+
+ private:
+  static constexpr uint64_t kLine = 64;
+
+  const uint8_t* start_ = nullptr;
+  uint64_t bytes_ = 0;
+  uint64_t share_ = 0;
 };
 
 // What a product reads and writes, without its rows.
@@ -250,10 +262,8 @@ void RunPanel(const Product& product, uint32_t first_row, uint32_t rows, float* 
 
 template <DotUnit kUnit>
 void RunFormat(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row, uint32_t rows,
-               float* c, size_t c_stride, const std::byte* next, Q8Path path) {
-  const uint64_t tile_bytes = MakePanelLayout(format, a.cols).bytes / (a.cols / kTileElements);
-  const Product product = {
-      PanelReader(format, panel, a.cols), {reinterpret_cast<const uint8_t*>(next), tile_bytes}, a, c_stride};
+               float* c, size_t c_stride, std::span<const std::byte> next, Q8Path path) {
+  const Product product = {PanelReader(format, panel, a.cols), NextPanel(next, a.cols / kTileElements), a, c_stride};
   switch (format) {
     case WeightFormat::kQ4_0:
       return RunPanel<WithUnit<Q8OfQ4_0, kUnit>>(product, first_row, rows, c, path);
@@ -281,7 +291,7 @@ void RunFormat(WeightFormat format, const std::byte* panel, const QuantizedRows&
 }  // namespace
 
 void MatMulPanelQ8Target(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
-                         uint32_t rows, float* c, size_t c_stride, const std::byte* next, Q8Path path) {
+                         uint32_t rows, float* c, size_t c_stride, std::span<const std::byte> next, Q8Path path) {
 #if HWY_TARGET == HWY_NEON
   if (HasDotProduct()) {
     return RunFormat<DotUnit::kDotProduct>(format, panel, a, first_row, rows, c, c_stride, next, path);
@@ -304,7 +314,7 @@ bool HasQ8(WeightFormat format) {
 }
 
 void MatMulPanelQ8(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
-                   uint32_t rows, float* c, size_t c_stride, const std::byte* next, Q8Path path) {
+                   uint32_t rows, float* c, size_t c_stride, std::span<const std::byte> next, Q8Path path) {
   ES_DCHECK(HasQ8(format) && CanTile(format, a.cols) && first_row + rows <= a.rows);
   HWY_DYNAMIC_DISPATCH(MatMulPanelQ8Target)(format, panel, a, first_row, rows, c, c_stride, next, path);
 }

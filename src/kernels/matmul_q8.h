@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "format/weight_format.h"
 #include "kernels/quantize.h"
@@ -30,12 +31,12 @@ enum class Q8Path {
 //   panel     [MakePanelLayout(format, a.cols).bytes]
 //   a         quantised rows; first_row + rows <= a.rows
 //   c         [rows, 32] f32, rows c_stride floats apart; overwritten
-//   next      the panel that this thread multiplies next, if it is known: brought into the cache meanwhile
+//   next      the panel that this thread multiplies next, of any matrix, or empty: brought into the cache meanwhile
 //
 // Pre:  HasQ8(format); CanTile(format, a.cols).
 // Cost: no allocation; 16 KiB of stack.
 void MatMulPanelQ8(WeightFormat format, const std::byte* panel, const QuantizedRows& a, uint32_t first_row,
-                   uint32_t rows, float* c, size_t c_stride, const std::byte* next = nullptr,
+                   uint32_t rows, float* c, size_t c_stride, std::span<const std::byte> next = {},
                    Q8Path path = Q8Path::kFastest);
 
 }  // namespace estream

@@ -46,7 +46,7 @@ struct Q8Operands {
   std::vector<float> Product(uint32_t first_row, uint32_t rows, size_t c_stride = 32,
                              Q8Path path = Q8Path::kFastest) const {
     std::vector<float> c(rows * c_stride + 1, -5.0f);
-    MatMulPanelQ8(format, panel.data(), a, first_row, rows, c.data(), c_stride, panel.data(), path);
+    MatMulPanelQ8(format, panel.data(), a, first_row, rows, c.data(), c_stride, panel, path);
     EXPECT_EQ(c.back(), -5.0f) << "written past the end";
     c.pop_back();
     return c;

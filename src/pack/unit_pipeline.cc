@@ -4,7 +4,6 @@
 #include "pack/unit_pipeline.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
@@ -117,16 +116,14 @@ Status UnitPipeline::Run() const {
     ES_ASSIGN_OR_RETURN(buffer, AlignedBuffer::Allocate(window_bytes));
   }
   Turns turns(*this);
-  std::atomic<uint64_t> next{0};  // all threads work on neighbouring windows, the order in which these have their turn
   ThreadPool pool(threads);
-  pool.Run(threads, [&](uint32_t thread, uint64_t) {
-    for (uint64_t index; !turns.stopped() && (index = next.fetch_add(1)) < windows.size();) {
-      const PackWindow& window = windows[index];
-      const std::span<std::byte> bytes = buffers[thread].span().first(window.bytes);
-      const Status filled = fill(thread, window, bytes);
-      if (!turns.Take(index, window, filled, bytes) || !hand_on) continue;
-      if (Status status = hand_on(window, bytes); !status.ok()) turns.Stop(std::move(status));
-    }
+  pool.RunInOrder(windows.size(), [&](uint32_t thread, uint64_t index) {
+    if (turns.stopped()) return;
+    const PackWindow& window = windows[index];
+    const std::span<std::byte> bytes = buffers[thread].span().first(window.bytes);
+    const Status filled = fill(thread, window, bytes);
+    if (!turns.Take(index, window, filled, bytes) || !hand_on) return;
+    if (Status status = hand_on(window, bytes); !status.ok()) turns.Stop(std::move(status));
   });
   return turns.status();
 }

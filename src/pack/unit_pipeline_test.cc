@@ -83,10 +83,16 @@ TEST(UnitPipeline, HashesUnitsInOrderAndHandsEveryWindowOn) {
   const std::vector<Hash128> expected = ExpectedHashes(regions);
   for (const uint32_t threads : {1u, 2u, 7u, 32u}) {
     std::vector<Hash128> hashes;
-    uint64_t progress = 0, handed = 0;
+    std::atomic<uint64_t> progress = 0;
+    uint64_t handed = 0;
     std::mutex mutex;
     UnitPipeline pipeline{.regions = regions, .threads = threads};
-    pipeline.fill = [](uint32_t, const PackWindow& w, std::span<std::byte> out) { return Fill(w, out); };
+    pipeline.fill = [&](uint32_t, const PackWindow& w, std::span<std::byte> out) {
+      // Nobody runs ahead: all threads work on the windows that come next.
+      EXPECT_LE(BytesBefore(regions, regions[w.region].first_unit) + w.first,
+                progress + threads * WindowBytes(threads));
+      return Fill(w, out);
+    };
     pipeline.on_unit = [&](uint64_t unit, const Hash128& hash) {
       EXPECT_EQ(unit, hashes.size());
       hashes.push_back(hash);

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <cstring>
 
 #include "base/macros.h"
 #include "kernels/activation.h"
@@ -70,7 +70,7 @@ void ExpertOp::QuantizeTokens(const CpuContext& context, const BoundExpertCall& 
   });
 }
 
-// The quantised row of one token: its blocks lie side by side, so that gathering it reads one stretch of memory.
+// The quantised row of one token: its blocks lie side by side.
 QuantizedRows ExpertOp::Token(const CpuContext& context, uint64_t token) const {
   QuantizedRows row = tokens_q8_.at(context.scratch, 1, spec_.hidden);
   row.values += token * spec_.hidden;
@@ -78,7 +78,8 @@ QuantizedRows ExpertOp::Token(const CpuContext& context, uint64_t token) const {
   return row;
 }
 
-// x of the routes' tokens, row by row, in the forms that gate and up read.
+// x of the routes' tokens in the forms that gate and up read. Int8 rows lie block by block, so threads take blocks: few
+// cache lines are written by both then.
 ProductRows ExpertOp::Gather(const CpuContext& context, const BoundExpertCall& call,
                              std::span<const RouteRecord> routes) const {
   const uint64_t hidden = spec_.hidden, blocks = hidden / kTileElements;
@@ -110,12 +111,11 @@ ProductRows ExpertOp::Gather(const CpuContext& context, const BoundExpertCall& c
 void ExpertOp::RunExpert(const CpuContext& context, const BoundExpertCall& call, const std::byte* record,
                          std::span<const RouteRecord> routes, const std::byte* next_record) const {
   const TiledMatrix gate(spec_.gate, record), up(spec_.up, record), down(spec_.down, record);
-  std::optional<TiledMatrix> next_gate;
-  if (next_record != nullptr) next_gate.emplace(spec_.gate, next_record);
+  const std::byte* const next_gate = next_record == nullptr ? nullptr : next_record + spec_.gate.offset;
   const auto rows = static_cast<uint32_t>(routes.size());
   const uint64_t hidden = spec_.hidden;
   const ProductRows x = Gather(context, call, routes);
-  ffn_.Run(context, gate, up, down, x, next_gate ? &*next_gate : nullptr, [&](const ProductColumns& c) {
+  ffn_.Run(context, gate, up, down, x, next_gate, [&](const ProductColumns& c) {
     for (uint32_t r = 0; r < rows; ++r) {
       const float weight = call.routes[routes[r].route].weight;
       AddScaled(weight, c.row(r), c.count, call.y + routes[r].token * hidden + c.first);

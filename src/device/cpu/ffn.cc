@@ -11,7 +11,7 @@ Status FfnOp::Run(const CpuContext& context, const BoundBlockCall& call) const {
     const uint32_t rows = std::min(kRowBlock, call.rows - first);
     float* const out = call.out + first * hidden;
     const ProductRows x = input_.Take(context, call.in + first * hidden, hidden, rows);
-    const TiledMatrix* const next_gate = call.rows - first > kRowBlock ? &gate : nullptr;
+    const std::byte* const next_gate = call.rows - first > kRowBlock ? gate.data : nullptr;
     ffn_.Run(context, gate, up, down, x, next_gate, [&](const ProductColumns& c) {
       for (uint32_t r = 0; r < rows; ++r) {
         float* const at = out + r * hidden + c.first;

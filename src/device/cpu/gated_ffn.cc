@@ -37,14 +37,14 @@ void GatedFfn::RunInner(const CpuContext& context, const TiledMatrix& gate, cons
   static_assert(kTileRows == 32);         // the block of an int8 row
   ES_DCHECK(gate.rows % kTileRows == 0);  // since it is the reduction of the tiled `down`
   float* const floats = inner_.at(context.scratch);
-  context.pool->Run(gate.panels(), [&](uint32_t thread, uint64_t panel) {
+  const PanelShares shares = InnerShares(context, gate), down_shares = ColumnShares(context, down.panels());
+  context.pool->Run(shares.items(), [&](uint32_t thread, uint64_t panel) {
     float* const decoded = panels_.decoded.at(context.scratch, thread);
     float* const gate_tile = gate_tile_.at(context.scratch, thread);
     float* const up_tile = up_tile_.at(context.scratch, thread);
-    PanelProduct(gate, panel, x, decoded, gate_tile, kTileRows, up.panel(panel));
-    const bool is_last = panel + 1 == context.pool->ShareBegin(gate.panels(), thread + 1);
+    PanelProduct(gate, panel, x, decoded, gate_tile, kTileRows, up.panel_if(panel));
     PanelProduct(up, panel, x, decoded, up_tile, kTileRows,
-                 is_last ? FirstColumnsPanel(context, down, thread) : gate.panel_if(panel + 1));
+                 shares.Next(thread, panel, gate, 0, [&] { return down.panel_if(down_shares.First(thread)); }));
     if (!quantizes_inner_) {
       for (uint32_t r = 0; r < x.rows; ++r) {
         const size_t row = size_t{r} * kTileRows;

@@ -15,20 +15,23 @@ class GatedFfn {
   GatedFfn(const MatrixSpec& down, uint32_t rows, Activations activations, ScratchPlan* plan);
 
   //   x          [rows, hidden] in the forms that gate and up read
-  //   next_gate  of the call that comes next, or null if none does or it is not known: fetched meanwhile
+  //   next_gate  where the gate matrix of the next call is, or null if none comes or it is not known: fetched meanwhile
   //   body       (columns): moves some of the outputs to where they belong, see ForEachColumns
   template <class Body>
   void Run(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const TiledMatrix& down,
-           const ProductRows& x, const TiledMatrix* next_gate, const Body& body) const {
+           const ProductRows& x, const std::byte* next_gate, const Body& body) const {
     const ProductRows inner = InnerRows(context, x.rows, down.cols);
     RunInner(context, gate, up, down, x, inner);
-    ForEachColumns(context, panels_, down, 0, down.panels(), inner, body, [&](uint32_t thread) {
-      return next_gate == nullptr ? nullptr
-                                  : next_gate->panel_if(context.pool->ShareBegin(next_gate->panels(), thread));
-    });
+    TiledMatrix next = gate;
+    next.data = next_gate;
+    ForEachColumns(context, panels_, down, 0, down.panels(), inner, body,
+                   [&](uint32_t thread) { return next.panel_if(InnerShares(context, next).First(thread)); });
   }
 
  private:
+  static PanelShares InnerShares(const CpuContext& context, const TiledMatrix& gate) {
+    return {context.pool->threads(), gate.panels(), /*most_at_once=*/1};
+  }
   ProductRows InnerRows(const CpuContext& context, uint32_t rows, uint64_t ffn) const;
   void RunInner(const CpuContext& context, const TiledMatrix& gate, const TiledMatrix& up, const TiledMatrix& down,
                 const ProductRows& x, const ProductRows& inner) const;

@@ -18,7 +18,7 @@ PanelScratch PanelScratch::Plan(ScratchPlan& plan, uint32_t rows) {
 }
 
 void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, float* decoded, float* out,
-                  size_t out_stride, const std::byte* next) {
+                  size_t out_stride, std::span<const std::byte> next) {
   if (x.q.values != nullptr && HasQ8(w.format)) {
     return MatMulPanelQ8(w.format, w.panel(panel), x.q, 0, x.rows, out, out_stride, next);
   }

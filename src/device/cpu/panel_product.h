@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "device/cpu/cpu_context.h"
 #include "device/cpu/product_rows.h"
@@ -34,14 +35,17 @@ struct TiledMatrix {
 
   uint64_t panels() const { return CeilDiv(rows, kTileRows); }
   const std::byte* panel(uint64_t i) const { return data + i * panel_bytes; }
-  // The same, or null if there is no such panel.
-  const std::byte* panel_if(uint64_t i) const { return i < panels() ? panel(i) : nullptr; }
+  // The same with its size; empty if there is no such panel or no matrix.
+  std::span<const std::byte> panel_if(uint64_t i) const {
+    if (data == nullptr || i >= panels()) return {};
+    return {panel(i), panel_bytes};
+  }
 
   WeightFormat format;
   uint32_t rows;
   uint32_t cols;
   uint64_t panel_bytes;
-  const std::byte* data;
+  const std::byte* data;  // null: none
 };
 
 // Panels whose outputs are moved to where they belong at once: outputs of a row lie kilobytes apart from those of the
@@ -65,9 +69,10 @@ struct PanelScratch {
 //   x        at most kRowBlock rows of w.cols
 //   decoded  a thread's PanelScratch::decoded
 //   out      [rows, 32] f32, rows out_stride floats apart, written
-//   next     the panel that this thread is likely to multiply next, or null: fetched meanwhile
+//   next     the panel that this thread is likely to multiply next, or empty: fetched meanwhile by int8 products, which
+//            are fast enough to wait for memory
 void PanelProduct(const TiledMatrix& w, uint64_t panel, const ProductRows& x, float* decoded, float* out,
-                  size_t out_stride, const std::byte* next);
+                  size_t out_stride, std::span<const std::byte> next);
 
 // Some columns of a product, all rows of them.
 struct ProductColumns {
@@ -78,41 +83,68 @@ struct ProductColumns {
   const float* row(uint32_t r) const { return outputs + r * PanelScratch::kStride; }
 };
 
-// Panels of an item of a loop over `panel_count`: at least four items a thread, so that threads end together.
-inline uint64_t PanelsAtOnce(const CpuContext& context, uint64_t panel_count) {
-  return std::clamp<uint64_t>(panel_count / (uint64_t{4} * context.pool->threads()), 1, kPanelsAtOnce);
+// How a loop over panels is shared out: items of some panels, and for each thread a share of neighbouring items.
+class PanelShares {
+ public:
+  // Items of up to `most_at_once` panels, but at least four a thread, so that threads end together.
+  PanelShares(uint32_t threads, uint64_t panels, uint64_t most_at_once)
+      : threads_(threads),
+        at_once_(std::clamp<uint64_t>(panels / (uint64_t{4} * threads), 1, most_at_once)),
+        items_(CeilDiv(panels, at_once_)) {}
+
+  uint64_t at_once() const { return at_once_; }
+  uint64_t items() const { return items_; }
+
+  // The first panel that the thread multiplies.
+  uint64_t First(uint32_t thread) const { return at_once_ * ShareBegin(thread); }
+
+  // Panel of w after those of `item`, for a thread that goes through its share; after its end what `after()` says.
+  // Empty in another's share: who helps there goes backwards, and may be done any time.
+  template <class After>
+  std::span<const std::byte> Next(uint32_t thread, uint64_t item, const TiledMatrix& w, uint64_t first_panel,
+                                  const After& after) const {
+    if (item < ShareBegin(thread) || item >= ShareBegin(thread + 1)) return {};
+    if (item + 1 == ShareBegin(thread + 1)) return after();
+    return w.panel_if(first_panel + (item + 1) * at_once_);
+  }
+
+ private:
+  uint64_t ShareBegin(uint32_t thread) const { return ThreadPool::ShareBegin(items_, thread, threads_); }
+
+  uint32_t threads_;
+  uint64_t at_once_;
+  uint64_t items_;
+};
+
+// The shares of ForEachColumns.
+inline PanelShares ColumnShares(const CpuContext& context, uint64_t panels) {
+  return {context.pool->threads(), panels, kPanelsAtOnce};
 }
 
 struct NoPanel {
-  const std::byte* operator()(uint32_t) const { return nullptr; }
+  std::span<const std::byte> operator()(uint32_t) const { return {}; }
 };
 
 // Calls body(columns) for all outputs of panels [first_panel, first_panel + panel_count) of x Wᵀ, some panels at once,
 // in parallel. The body moves the outputs to where they belong; outputs beyond w.rows are left out.
 //
-//   after  (thread): the panel that the thread multiplies next, after this product, or null
+//   after  (thread): the panel that the thread multiplies next, after this product, or empty
 template <class Body, class After = NoPanel>
 void ForEachColumns(const CpuContext& context, const PanelScratch& scratch, const TiledMatrix& w, uint64_t first_panel,
                     uint64_t panel_count, const ProductRows& x, const Body& body, const After& after = {}) {
-  const uint64_t at_once = PanelsAtOnce(context, panel_count), items = CeilDiv(panel_count, at_once);
-  context.pool->Run(items, [&](uint32_t thread, uint64_t item) {
+  const PanelShares shares = ColumnShares(context, panel_count);
+  context.pool->Run(shares.items(), [&](uint32_t thread, uint64_t item) {
     float* const outputs = scratch.outputs.at(context.scratch, thread);
-    const uint64_t first = item * at_once, count = std::min(at_once, panel_count - first);
-    const bool is_last = item + 1 == context.pool->ShareBegin(items, thread + 1);
+    const uint64_t first = item * shares.at_once(), count = std::min(shares.at_once(), panel_count - first);
+    const auto next = shares.Next(thread, item, w, first_panel, [&] { return after(thread); });
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t panel = first_panel + first + i;
       PanelProduct(w, panel, x, scratch.decoded.at(context.scratch, thread), outputs + i * kTileRows,
-                   PanelScratch::kStride, is_last && i + 1 == count ? after(thread) : w.panel_if(panel + 1));
+                   PanelScratch::kStride, i + 1 < count ? w.panel_if(panel + 1) : next);
     }
     const uint64_t column = (first_panel + first) * kTileRows;
     body(ProductColumns{column, static_cast<uint32_t>(std::min(count * kTileRows, w.rows - column)), outputs});
   });
-}
-
-// The first panel of w that the thread multiplies when all of them are.
-inline const std::byte* FirstColumnsPanel(const CpuContext& context, const TiledMatrix& w, uint32_t thread) {
-  const uint64_t at_once = PanelsAtOnce(context, w.panels());
-  return w.panel_if(at_once * context.pool->ShareBegin(CeilDiv(w.panels(), at_once), thread));
 }
 
 // y = x Wᵀ.   y [x.rows, w.rows] f32, rows y_stride floats apart.

@@ -15,7 +15,7 @@
 namespace estream {
 namespace {
 
-constexpr uint32_t kRowsAtOnce = 8;
+constexpr uint32_t kRowsAtOnce = 8;  // at most: the more, the less often the matrix is read
 constexpr uint32_t kNoRow = ~uint32_t{0};
 
 bool AllFinite(const float* values, uint32_t n) {
@@ -42,9 +42,10 @@ Status RouterOp::Run(const CpuContext& context, const BoundBlockCall& call) cons
   const float* const bias = spec_.bias.count > 0 ? Values(spec_.bias, call.weights) : nullptr;
   const uint64_t hidden = spec_.hidden;
   std::atomic<uint32_t> bad_row{kNoRow};
-  context.pool->Run(CeilDiv(call.rows, kRowsAtOnce), [&](uint32_t thread, uint64_t item) {
-    const auto first = static_cast<uint32_t>(item * kRowsAtOnce);
-    const uint32_t rows = std::min(kRowsAtOnce, call.rows - first);
+  const auto at_once = std::clamp(static_cast<uint32_t>(CeilDiv(call.rows, context.pool->threads())), 1u, kRowsAtOnce);
+  context.pool->Run(CeilDiv(call.rows, at_once), [&](uint32_t thread, uint64_t item) {
+    const auto first = static_cast<uint32_t>(item * at_once);
+    const uint32_t rows = std::min(at_once, call.rows - first);
     float* const logits = logits_.at(context.scratch, thread);
     for (uint32_t row = first; row < first + rows; ++row) {
       RmsNorm(call.in + row * hidden, norm, hidden, spec_.norm_epsilon, call.out + row * hidden);
