@@ -103,7 +103,7 @@ void ThreadPool::AwaitWorkers() {
   const auto all_done = [this] { return working_ == 0; };
   if (SpinUntil(all_done)) return;
   std::unique_lock lock(mutex_);
-  caller_sleeps_ = true;
+  caller_sleeps_.exchange(true);  // not a store, which QEMU's Arm lets the load that follows overtake
   done_.wait(lock, all_done);
   caller_sleeps_ = false;
 }
