@@ -167,8 +167,9 @@ Result<double> TwoThreadsAgainstTwoCopies(const Effort& effort, ExpertRig& both,
   return Median(std::move(ratios));
 }
 
-// How long two threads take for a loop without work, in ns: twice the way of a cache line from one core to the other
-// and back, at least. Virtual processors move, and with the way everything that threads share gets slower.
+// How long two threads take for a loop without work, in ns: some ways of a cache line from one core to the other. When
+// it grows, everything that threads share gets slower. With more than two processors the cores of this pool need not be
+// those of the device.
 double EmptyRound(const Effort& effort, ThreadPool& pool) {
   constexpr uint32_t kRounds = 1000;
   return 1e9 / kRounds * MedianSeconds(effort, kWallClock, [&] {
